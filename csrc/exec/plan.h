@@ -1,0 +1,78 @@
+// A Plan: what runs. Built in Python from a Program whose layouts are known, run in C++.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/native.h"
+#include "tensor/tensor.h"
+
+namespace sampan {
+
+using KernelFunction = void (*)(char* const* buffers, const int64_t* params, int64_t begin, int64_t end, char* scratch);
+
+// Where an instruction finds a buffer: a slot and a byte offset into it, so that views cost no instruction.
+struct Operand {
+  int32_t slot;
+  int64_t offset_bytes;
+};
+
+struct KernelCall {
+  KernelFunction function;
+  std::vector<Operand> operands;
+  std::vector<int64_t> params;
+  int64_t parallel_size;         // outer_size * blocks
+  double cost_ns;                // of one unit of the parallel space, decides threading
+  size_t scratch_bytes;          // per thread
+};
+
+struct NativeInstruction {
+  std::unique_ptr<NativeOp> op;
+  std::vector<Operand> operands;
+};
+
+// Calls back into Python with tensors (zero copy) and copies nothing: the callable writes its outputs.
+// Implemented by the bindings, so that this layer does not know Python.
+class HostFunction {
+ public:
+  virtual ~HostFunction() = default;
+  virtual void call(const std::vector<Ref<Tensor>>& inputs, const std::vector<Ref<Tensor>>& outputs) const = 0;
+};
+
+struct HostInstruction {
+  std::unique_ptr<HostFunction> function;
+  std::vector<Operand> operands;
+  std::vector<Ref<const Layout>> layouts;
+  int32_t input_count;
+};
+
+// One result of the Plan. root < input count: a view of, or an in-place write to, that input's storage.
+struct PlanOutput {
+  int32_t slot;
+  int64_t offset_bytes;
+  Ref<const Layout> layout;
+};
+
+class Plan final : public RefCounted {
+ public:
+  // Slots 0..input_count-1 are inputs; then constants; then buffers allocated by the Plan.
+  // A buffer in the arena has arena_offset >= 0 and lives for this run only; the others are fresh storages (results).
+  struct Slot {
+    size_t size_bytes;
+    int64_t arena_offset;
+  };
+
+  int32_t input_count = 0;
+  std::vector<Ref<Tensor>> constants;
+  std::vector<Slot> slots;  // for the buffers
+  size_t arena_bytes = 0;
+  std::vector<std::variant<KernelCall, NativeInstruction, HostInstruction>> instructions;
+  std::vector<PlanOutput> outputs;
+  std::string text;  // what SAMPAN_DUMP=plans prints
+
+  // The caller holds no lock that a host function needs. Layouts of inputs must be those the Plan was built for.
+  // outputs receives one new tensor for each PlanOutput. Thread safe.
+  void run(Tensor* const* inputs, Ref<Tensor>* outputs) const;
+};
+
+}  // namespace sampan

@@ -1,0 +1,38 @@
+// What a tensor looks like: dtype, shape and strides, interned so that equal layouts are one object and compare as pointers.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "base/dtype.h"
+#include "base/ref.h"
+
+namespace sampan {
+
+constexpr int kMaxRank = 16;
+
+struct Layout final : RefCounted {
+  DType dtype;
+  int8_t rank;
+  bool is_contiguous;  // row-major without gaps
+  bool is_dense;       // some permutation of the axes is row-major without gaps (channels-last is)
+  int64_t numel;
+  int64_t shape[kMaxRank];
+  int64_t strides[kMaxRank];  // in elements; 0 for a broadcast axis; negative for a flipped one
+  uint64_t hash;
+
+  size_t size_bytes() const { return static_cast<size_t>(numel) * dtype_size(dtype); }
+  std::span<const int64_t> shape_span() const { return {shape, static_cast<size_t>(rank)}; }
+  std::span<const int64_t> strides_span() const { return {strides, static_cast<size_t>(rank)}; }
+  // The elements before and after the first one that the strides reach; both 0 for an empty tensor.
+  void extent(int64_t* lowest, int64_t* highest) const;
+
+ protected:
+  ~Layout() override;  // leaves the intern table
+};
+
+// The one Layout with these properties; thread safe. Strides of axes of length 1 are normalised, so that they never make two layouts of one.
+// Raises Error(kShape) for a negative size, a rank above kMaxRank, or a byte size that does not fit in 2^62.
+Ref<const Layout> intern_layout(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides);
+Ref<const Layout> contiguous_layout(DType dtype, std::span<const int64_t> shape);
+
+}  // namespace sampan

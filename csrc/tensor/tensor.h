@@ -1,0 +1,46 @@
+// Storage and strided tensors.
+#pragma once
+#include <memory>
+
+#include "tensor/layout.h"
+
+namespace sampan {
+
+// A block of memory that any number of tensors view. The version counts in-place writes; backward compares it.
+struct Storage final : RefCounted {
+  char* data = nullptr;
+  size_t size_bytes = 0;
+  std::atomic<uint32_t> version{0};
+  void (*deleter)(Storage*) = nullptr;  // null: the caching allocator's own block
+  void* context = nullptr;              // the deleter's (a NumPy array, a DLPack capsule, a shared-memory segment)
+
+ protected:
+  ~Storage() override;
+};
+
+// From the caching allocator, 64-byte aligned, not initialised. Raises Error(kMemory) with the sizes involved.
+Ref<Storage> allocate_storage(size_t size_bytes);
+
+// Defined by the eager layer: gradient, graph edge, hooks, name. Kept opaque here so that the layer below does not know autograd.
+struct AutogradMeta {
+  virtual ~AutogradMeta() = default;
+};
+
+struct Tensor final : RefCounted {
+  Ref<Storage> storage;
+  Ref<const Layout> layout;
+  int64_t offset_bytes = 0;  // of the first element, from the storage's start
+  bool stop_gradient = true;
+  std::unique_ptr<AutogradMeta> autograd;  // null for most tensors
+
+  char* data() const { return storage->data + offset_bytes; }
+  DType dtype() const { return layout->dtype; }
+  int64_t numel() const { return layout->numel; }
+  int rank() const { return layout->rank; }
+};
+
+Ref<Tensor> empty_tensor(Ref<const Layout> layout);  // strides must be dense
+// A tensor over src's storage; the layout's reach is checked against the storage's size.
+Ref<Tensor> view_tensor(const Tensor& src, Ref<const Layout> layout, int64_t offset_bytes);
+
+}  // namespace sampan

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds the extension module into the source tree, for development. Usage: tools/dev_build.sh [python] [extra cmake flags]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${1:-python3}
+shift || true
+bin=$(dirname "$(command -v "$python")")
+export PATH="$bin:$PATH"
+mkdir -p build
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE="$(command -v "$python")" -DSAMPAN_IN_PLACE=ON "${launcher[@]}" "$@" >build/dev.log 2>&1 || { cat build/dev.log; exit 1; }
+cmake --build build/dev
