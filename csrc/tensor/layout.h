@@ -1,5 +1,6 @@
 // What a tensor looks like: dtype, shape and strides, interned so that equal layouts are one object and compare as pointers.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -10,7 +11,7 @@ namespace sampan {
 
 constexpr int kMaxRank = 16;
 
-struct Layout final : RefCounted {
+struct Layout final {
   DType dtype;
   int8_t rank;
   bool is_contiguous;  // row-major without gaps
@@ -26,8 +27,17 @@ struct Layout final : RefCounted {
   // The elements before and after the first one that the strides reach; both 0 for an empty tensor.
   void extent(int64_t* lowest, int64_t* highest) const;
 
- protected:
-  ~Layout() override;  // leaves the intern table
+  // Counted like a RefCounted object; apart from it because a lookup may meet a layout whose last reference is just going.
+  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) leave_table();
+  }
+
+ private:
+  friend class LayoutTable;
+  void leave_table() const noexcept;
+  bool retain_if_alive() const noexcept;
+  mutable std::atomic<uint32_t> count_{0};
 };
 
 // The one Layout with these properties; thread safe. Strides of axes of length 1 are normalised, so that they never make two layouts of one.

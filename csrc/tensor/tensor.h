@@ -1,6 +1,7 @@
 // Storage and strided tensors.
 #pragma once
 #include <memory>
+#include <new>
 
 #include "tensor/layout.h"
 
@@ -14,12 +15,17 @@ struct Storage final : RefCounted {
   void (*deleter)(Storage*) = nullptr;  // null: the caching allocator's own block
   void* context = nullptr;              // the deleter's (a NumPy array, a DLPack capsule, a shared-memory segment)
 
+  // A small block lies behind its Storage in one allocation, so that a small tensor costs one block less.
+  static void operator delete(Storage* storage, std::destroying_delete_t);
+
  protected:
-  ~Storage() override;
+  ~Storage() override = default;
 };
 
 // From the caching allocator, 64-byte aligned, not initialised. Raises Error(kMemory) with the sizes involved.
 Ref<Storage> allocate_storage(size_t size_bytes);
+// Over memory that someone else owns; deleter runs with the last reference, on any thread.
+Ref<Storage> external_storage(void* data, size_t size_bytes, void (*deleter)(Storage*), void* context);
 
 // Defined by the eager layer: gradient, graph edge, hooks, name. Kept opaque here so that the layer below does not know autograd.
 struct AutogradMeta {
@@ -32,6 +38,10 @@ struct Tensor final : RefCounted {
   int64_t offset_bytes = 0;  // of the first element, from the storage's start
   bool stop_gradient = true;
   std::unique_ptr<AutogradMeta> autograd;  // null for most tensors
+  void* python_object = nullptr;           // the living wrapper, borrowed; the bindings', used under the GIL
+
+  static void* operator new(size_t size_bytes);
+  static void operator delete(void* p);
 
   char* data() const { return storage->data + offset_bytes; }
   DType dtype() const { return layout->dtype; }
@@ -40,6 +50,8 @@ struct Tensor final : RefCounted {
 };
 
 Ref<Tensor> empty_tensor(Ref<const Layout> layout);  // strides must be dense
+// The same storage, layout and offset under a new identity, without autograd: what detach() gives.
+Ref<Tensor> alias_tensor(const Tensor& src);
 // A tensor over src's storage; the layout's reach is checked against the storage's size.
 Ref<Tensor> view_tensor(const Tensor& src, Ref<const Layout> layout, int64_t offset_bytes);
 
