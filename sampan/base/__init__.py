@@ -1,0 +1,1 @@
+"""Layer 0: errors, flags, dtypes, places, names and nested containers; knows no other sampan package."""

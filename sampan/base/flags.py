@@ -1,0 +1,117 @@
+"""Flags: each is declared once, with its default, its meaning, and whether compiled code depends on it.
+
+A flag is read from the environment as ``FLAGS_<name>`` when the package is imported, and by ``get_flags``/``set_flags`` later.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ArgumentError, message
+
+
+@dataclass
+class Flag:
+    """One flag. ``in_key``: compiled kernels and plans depend on its value. ``on_change`` is told each new value."""
+
+    name: str
+    default: bool | int | float | str
+    meaning: str
+    in_key: bool = False
+    value: bool | int | float | str = ""
+    on_change: Callable[[bool | int | float | str], None] | None = None
+
+
+_flags: dict[str, Flag] = {}
+
+
+def _parse(flag: Flag, text: str) -> bool | int | float | str:
+    kind = type(flag.default)
+    if kind is bool:
+        lowered = text.strip().lower()
+        if lowered in ("1", "true", "yes", "on"):
+            return True
+        if lowered in ("0", "false", "no", "off", ""):
+            return False
+    else:
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    raise ArgumentError(message(f"FLAGS_{flag.name}={text!r}", f"it takes a {kind.__name__} ({flag.meaning})"))
+
+
+def declare(name: str, default: bool | int | float | str, meaning: str, in_key: bool = False) -> Flag:
+    """The new flag, its value taken from the environment when it is set there."""
+    flag = Flag(name, default, meaning, in_key)
+    text = os.environ.get(f"FLAGS_{name}")
+    flag.value = default if text is None else _parse(flag, text)
+    _flags[name] = flag
+    return flag
+
+
+DUMP = declare("dump", os.environ.get("SAMPAN_DUMP", ""), "stages to print: program, passes, loops, llvm, plans (comma separated); also SAMPAN_DUMP")
+VERIFY = declare("verify_ir", False, "verify every Program after every pass")
+KERNEL_CACHE = declare("kernel_cache_dir", "", "where compiled kernels are kept; empty: the user's cache folder")
+KERNEL_CACHE_MB = declare("kernel_cache_mb", 512, "the kernel cache's size limit in MiB; 0 turns it off")
+MAX_ISA = declare("max_isa", "", "the highest instruction set kernels may use: sse4, avx2, avx512; empty: the CPU's own", in_key=True)
+NUM_THREADS = declare("num_threads", 0, "threads for kernels; 0: OMP_NUM_THREADS, else the number of cores")
+SIGNATURE_LIMIT = declare("signature_cache_limit", 65536, "how many eager signatures are kept")
+CALL_SITES = declare("record_call_sites", False, "remember the user's line of every recorded operator, for error messages")
+NAN_INF = declare("check_nan_inf", False, "check every result for NaN and infinity and raise", in_key=True)
+MEMORY_LIMIT_MB = declare("memory_limit_mb", 0, "the most memory tensors may take, in MiB; 0: no limit")
+INTERPRET = declare("interpret", False, "run every operator by the NumPy interpreter in place of compiled kernels", in_key=True)
+
+
+def get_flags(names: str | list[str] | tuple[str, ...]) -> dict[str, object]:
+    """The values of the named flags, with or without the ``FLAGS_`` prefix, keyed as they were asked for."""
+    return {n: _find(n).value for n in ([names] if isinstance(names, str) else names)}
+
+
+def set_flags(flags: Mapping[str, object]) -> None:
+    """Set flags by name. All names and values are checked before the first is set."""
+    if not isinstance(flags, Mapping):
+        raise TypeError(f"set_flags() takes a dict of flag names to values, got {type(flags).__name__}")
+    found = []
+    for name, value in flags.items():
+        flag = _find(name)
+        fits = isinstance(value, type(flag.default)) or (isinstance(flag.default, bool) and value in (0, 1))
+        found.append((flag, type(flag.default)(value) if fits else _parse(flag, str(value))))  # type: ignore[call-overload]
+    for flag, value in found:
+        flag.value = value
+        if flag.on_change:
+            flag.on_change(value)
+
+
+def key() -> tuple[object, ...]:
+    """The values that compiled code depends on."""
+    return tuple(f.value for f in _flags.values() if f.in_key)
+
+
+def all_flags() -> list[Flag]:
+    """Every declared flag, in the order of declaration."""
+    return list(_flags.values())
+
+
+def _find(name: str) -> Flag:
+    flag = _flags.get(name.removeprefix("FLAGS_"))
+    if flag is None:
+        near = ", ".join(sorted(_flags))
+        raise ArgumentError(message(f"unknown flag {name!r}", "", f"the flags are: {near}"))
+    return flag
+
+
+def kernel_cache_directory() -> Path:
+    """Where compiled kernels are kept."""
+    if KERNEL_CACHE.value:
+        return Path(str(KERNEL_CACHE.value))
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(root) / "sampan" / "kernels"
+
+
+def dumps(stage: str) -> bool:
+    """Whether the stage is to be printed."""
+    return bool(DUMP.value) and stage in str(DUMP.value).split(",")

@@ -1,0 +1,206 @@
+"""``@op``: an operator defined once, as mathematics.
+
+A definition is a Python function over Values. From it come the argument checks, the shape and dtype rule, the fused kernel, the gradient, the
+public function and method, the documentation and the tests.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base import nest
+from ..base.errors import ArgumentTypeError, message
+from ..ir.builder import Builder, current_builder
+from ..ir.program import Op, Value
+from .primitives.core import constant
+
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: ``tensor`` (a Value, a Python number or None), ``tensors`` (a list of them) or ``attr``."""
+
+    name: str
+    kind: str
+    default: Any = REQUIRED
+
+
+@dataclass(eq=False)
+class OpDef:
+    """An operator's definition; calling it on Values expands it, or appends it as one Op where the builder keeps it."""
+
+    name: str
+    body: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+    api: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    inplace: tuple[str, ...] = ()
+    reference: Callable[..., Any] | None = None
+    samples: tuple[Any, ...] = ()
+    gradient: Callable[..., Sequence[Value | None]] | None = None
+    is_view: bool = False
+    aliases: dict[str, str] = field(default_factory=dict)
+    tolerance: float = 1.0
+    tests: str = "all"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        builder = current_builder()
+        if builder is None:
+            raise RuntimeError(f"{self.name} was called on Values outside of a Program being built")
+        bound = self.bind(args, kwargs)
+        if builder.keep is not None and builder.keep(self):
+            return self.append(builder, bound)
+        return self.body(*bound)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Positional arguments in order, with defaults, and Python numbers of tensor parameters as weak constants."""
+        if len(args) > len(self.parameters):
+            raise ArgumentTypeError(f"{self.name}() takes {len(self.parameters)} arguments, got {len(args)}")
+        bound = []
+        for k, parameter in enumerate(self.parameters):
+            if k < len(args):
+                value = args[k]
+            elif parameter.name in kwargs:
+                value = kwargs[parameter.name]
+            elif parameter.default is not REQUIRED:
+                value = parameter.default
+            else:
+                raise ArgumentTypeError(f"{self.name}() is missing its argument '{parameter.name}'")
+            if parameter.kind == "tensor":
+                value = lift_operand(self.name, parameter.name, value)
+            elif parameter.kind == "tensors":
+                if not isinstance(value, (list, tuple)):
+                    raise ArgumentTypeError(
+                        message(f"{self.name}(): {parameter.name} is a {type(value).__name__}", "it takes a list or tuple of tensors")
+                    )
+                value = [lift_operand(self.name, parameter.name, v) for v in value]
+            bound.append(value)
+        return bound
+
+    def append(self, builder: Builder, bound: list[Any]) -> Any:
+        """One Op of this name; its outputs in the structure that the definition returns."""
+        inputs: list[Value] = []
+        attributes: dict[str, Any] = {}
+        for parameter, value in zip(self.parameters, bound, strict=True):
+            if parameter.kind == "attr":
+                attributes[parameter.name] = freeze(value)
+            elif parameter.kind == "tensors":
+                attributes[f"{parameter.name}_count"] = len(value)
+                inputs += value
+            elif value is None:
+                attributes[f"{parameter.name}_count"] = 0
+            else:
+                inputs.append(value)
+        op = builder.append(self.name, tuple(inputs), attributes)
+        return nest.pack_like(self.structure(op), list(op.outputs))
+
+    def arguments(self, op: Op, inputs: Sequence[Any]) -> list[Any]:
+        """The bound arguments of an Op of this definition, with these inputs."""
+        remaining = list(inputs)
+        bound: list[Any] = []
+        for parameter in self.parameters:
+            if parameter.kind == "attr":
+                bound.append(op.attributes[parameter.name])
+                continue
+            count = op.attributes.get(f"{parameter.name}_count", -1)
+            if count == 0 and parameter.kind == "tensor":
+                bound.append(None)
+            elif parameter.kind == "tensors":
+                bound.append(remaining[:count])
+                del remaining[:count]
+            else:
+                bound.append(remaining.pop(0))
+        return bound
+
+    def structure(self, op: Op) -> Any:
+        """What the definition returns for this Op, on scratch Values that carry dtypes and shapes."""
+        from .catalog import TABLE
+
+        builder = Builder(TABLE, self.name)
+        with builder.active():
+            inputs = [builder.argument(v.dtype, v.shape, weak=v.weak) for v in op.inputs]
+            return self.body(*self.arguments(op, inputs))
+
+
+def freeze(value: Any) -> Any:
+    """Lists as tuples, so that attributes compare and hash."""
+    return tuple(map(freeze, value)) if isinstance(value, (list, tuple)) else value
+
+
+def lift_operand(op_name: str, name: str, value: Any) -> Any:
+    """A Value or None as it is; a Python number as a weak constant."""
+    if value is None or isinstance(value, Value):
+        return value
+    if isinstance(value, bool):
+        return constant(value, "bool", weak=True)
+    if isinstance(value, int):
+        return constant(value, "int64", weak=True)
+    if isinstance(value, float):
+        return constant(value, "float64", weak=True)
+    if isinstance(value, complex):
+        return constant(value, "complex128", weak=True)
+    raise ArgumentTypeError(
+        message(f"{op_name}(): {name} is a {type(value).__name__}", "it takes a Tensor or a Python number", "convert it with to_tensor() first")
+    )
+
+
+OPERATORS: dict[str, OpDef] = {}
+
+
+def op(
+    api: str | Sequence[str] = "",
+    *,
+    operands: Sequence[str] | None = None,
+    lists: Sequence[str] = (),
+    method: bool | str | Sequence[str] = False,
+    inplace: bool | str = False,
+    reference: Callable[..., Any] | None = None,
+    samples: Sequence[Any] = (),
+    gradient: Callable[..., Sequence[Value | None]] | None = None,
+    is_view: bool = False,
+    aliases: dict[str, str] | None = None,
+    tolerance: float = 1.0,
+    tests: str = "all",
+) -> Callable[[Callable[..., Any]], OpDef]:
+    """Define an operator by the decorated function.
+
+    Args:
+        api: its public names, dotted below ``sampan``; empty: an internal operator.
+        operands: the parameters that are tensors; by default those without a default value.
+        lists: those of them that are lists of tensors.
+        method: also a method of Tensor, under its own or these names.
+        inplace: also an in-place form ``name_`` (or this name), a function beside ``api`` and a method.
+        reference: the same by NumPy or SciPy, on arrays, for the tests.
+        samples: argument tuples of ``ops.samples`` specifications (the last item may be a dict of keywords).
+        gradient: ``rule(op, *output_gradients)``; derived from the definition when not given.
+        is_view: the result shares memory with the first operand where strides can express it.
+        aliases: other accepted keyword names, to the parameters' own.
+        tolerance: how much wider than usual the tests' tolerance is.
+        tests: ``all``, or words of what to leave out: ``nograd`` (no gradient check), ``noempty``, ``noscalar``.
+    """
+
+    def decorate(function: Callable[..., Any]) -> OpDef:
+        name = function.__name__.removesuffix("_op")
+        signature = inspect.signature(function).parameters
+        if not function.__doc__:
+            raise ValueError(f"{function.__code__.co_filename}: {name}() has no docstring; it is the operator's page in the manual")
+        chosen = [p for p, s in signature.items() if s.default is REQUIRED] if operands is None else operands
+        parameters = tuple(
+            Parameter(p, "tensors" if p in lists else "tensor" if p in chosen else "attr", s.default) for p, s in signature.items()
+        )
+        names = (api,) if isinstance(api, str) else tuple(api)
+        methods = () if method is False else (name,) if method is True else (method,) if isinstance(method, str) else tuple(method)
+        in_place = () if inplace is False else (f"{name}_",) if inplace is True else (str(inplace),)
+        definition = OpDef(
+            name, function, parameters, tuple(n for n in names if n), methods, in_place, reference, tuple(samples), gradient, is_view, aliases or {}, tolerance, tests
+        )
+        if name in OPERATORS:
+            raise ValueError(f"operator {name} is defined twice")
+        OPERATORS[name] = definition
+        return definition
+
+    return decorate

@@ -1,0 +1,10 @@
+"""The primitives: everything that a definition may be built from. Each knows its types, its NumPy meaning and its gradient."""
+
+from .core import PRIMITIVES, Primitive, append, broadcast_shapes, constant, gradient_of, primitive, register
+from .linear import *  # noqa: F403
+from .maps import *  # noqa: F403
+from .moves import *  # noqa: F403
+from .reductions import *  # noqa: F403
+from .views import *  # noqa: F403
+
+__all__ = ["PRIMITIVES", "Primitive", "append", "broadcast_shapes", "constant", "gradient_of", "primitive", "register"]
