@@ -46,11 +46,12 @@ struct HostInstruction {
   int32_t input_count;
 };
 
-// One result of the Plan. root < input count: a view of, or an in-place write to, that input's storage.
+// One result of the Plan. slot < input count: a view of, or an in-place write to, that input's storage.
 struct PlanOutput {
   int32_t slot;
   int64_t offset_bytes;
   Ref<const Layout> layout;
+  int32_t owner = -1;  // the first output over the same fresh slot; -1: not a fresh slot. Filled by PlanBuilder.
 };
 
 class Plan final : public RefCounted {
@@ -63,6 +64,7 @@ class Plan final : public RefCounted {
   };
 
   int32_t input_count = 0;
+  std::vector<Ref<const Layout>> input_layouts;
   std::vector<Ref<Tensor>> constants;
   std::vector<Slot> slots;  // for the buffers
   size_t arena_bytes = 0;
@@ -70,9 +72,44 @@ class Plan final : public RefCounted {
   std::vector<PlanOutput> outputs;
   std::string text;  // what SAMPAN_DUMP=plans prints
 
-  // The caller holds no lock that a host function needs. Layouts of inputs must be those the Plan was built for.
-  // outputs receives one new tensor for each PlanOutput. Thread safe.
+  size_t native_scratch_bytes = 0;
+  size_t max_operands = 0;
+  double kernel_cost_ns = 0;       // of all kernels, on one thread
+  bool should_release_lock = false;  // whether the work is worth giving up Python's lock for
+
+  // Layouts of inputs must be those the Plan was built for. outputs receives one new tensor for each PlanOutput; after an exception
+  // they are not to be used. Thread safe, with or without Python's lock: a host function takes it by itself.
   void run(Tensor* const* inputs, Ref<Tensor>* outputs) const;
+
+  int32_t constant_slot() const { return input_count; }
+  int32_t buffer_slot() const { return input_count + static_cast<int32_t>(constants.size()); }
+  int32_t slot_count() const { return buffer_slot() + static_cast<int32_t>(slots.size()); }
+
+ private:
+  friend class PlanBuilder;
+  Plan() = default;
+};
+
+// Checks everything that can be checked before anything runs, so that a wrong Plan raises Error(kValue) and never writes outside a buffer.
+class PlanBuilder {
+ public:
+  PlanBuilder(std::vector<Ref<const Layout>> input_layouts, std::vector<Ref<Tensor>> constants, std::vector<Plan::Slot> slots, size_t arena_bytes);
+  void add_kernel(KernelCall call);
+  void add_native(const std::string& name, NativeCall call, std::vector<Operand> operands);
+  void add_host(std::unique_ptr<HostFunction> function, std::vector<Operand> operands, std::vector<Ref<const Layout>> layouts, int32_t input_count);
+  void add_output(int32_t slot, int64_t offset_bytes, Ref<const Layout> layout);
+  Ref<Plan> finish(std::string text);
+
+ private:
+  void check_operand(const Operand& operand, const Layout* layout) const;
+  [[noreturn]] void refuse(const std::string& why) const;
+  Ref<Plan> plan_;
+  // The bytes of each slot around the address that offsets count from.
+  struct Range {
+    int64_t lowest, end;
+  };
+  std::vector<Range> ranges_;
+  bool has_native_ = false;
 };
 
 }  // namespace sampan

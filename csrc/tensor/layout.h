@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/dtype.h"
 #include "base/ref.h"
@@ -40,9 +41,16 @@ struct Layout final {
   mutable std::atomic<uint32_t> count_{0};
 };
 
-// The one Layout with these properties; thread safe. Strides of axes of length 1 are normalised, so that they never make two layouts of one.
+// The one Layout with these properties; thread safe. Strides of axes of length 1, and all strides of an empty layout, are
+// normalised, so that they never make two layouts of one.
 // Raises Error(kShape) for a negative size, a rank above kMaxRank, or a byte size that does not fit in 2^62.
 Ref<const Layout> intern_layout(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides);
 Ref<const Layout> contiguous_layout(DType dtype, std::span<const int64_t> shape);
+
+std::string layout_text(const Layout& layout);  // "float32[2, 3]", with strides where they say something
+
+// No lock may be held by another thread at the moment of a fork.
+void lock_layouts_for_fork();
+void unlock_layouts_after_fork();
 
 }  // namespace sampan

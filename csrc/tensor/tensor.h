@@ -20,6 +20,11 @@ struct Storage final : RefCounted {
 
  protected:
   ~Storage() override = default;
+
+ private:
+  Storage() = default;
+  friend Ref<Storage> allocate_storage(size_t size_bytes);
+  friend Ref<Storage> external_storage(void* data, size_t size_bytes, void (*deleter)(Storage*), void* context);
 };
 
 // From the caching allocator, 64-byte aligned, not initialised. Raises Error(kMemory) with the sizes involved.
@@ -52,7 +57,10 @@ struct Tensor final : RefCounted {
 Ref<Tensor> empty_tensor(Ref<const Layout> layout);  // strides must be dense
 // The same storage, layout and offset under a new identity, without autograd: what detach() gives.
 Ref<Tensor> alias_tensor(const Tensor& src);
-// A tensor over src's storage; the layout's reach is checked against the storage's size.
+// Tensors over an existing storage; offset_bytes counts from its start. The layout's reach is checked against the storage's size: Error(kIndex).
+Ref<Tensor> view_storage(Ref<Storage> storage, Ref<const Layout> layout, int64_t offset_bytes);
 Ref<Tensor> view_tensor(const Tensor& src, Ref<const Layout> layout, int64_t offset_bytes);
+// Raises as view_storage does.
+void check_reach(const Storage& storage, const Layout& layout, int64_t offset_bytes);
 
 }  // namespace sampan

@@ -1,0 +1,86 @@
+#include "exec/transpose.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace sampan {
+
+namespace {
+
+template <class T>
+using Vector __attribute__((vector_size(16))) = T;
+
+template <class T, int... lane>
+Vector<T> interleave_low(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
+  constexpr int n = sizeof...(lane);
+  return __builtin_shufflevector(a, b, (lane / 2 + (lane % 2) * n)...);
+}
+template <class T, int... lane>
+Vector<T> interleave_high(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
+  constexpr int n = sizeof...(lane);
+  return __builtin_shufflevector(a, b, (n / 2 + lane / 2 + (lane % 2) * n)...);
+}
+
+// An n x n tile in n registers: log2(n) perfect shuffles of the rows are a transpose.
+template <class T>
+inline void transpose_tile(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
+  constexpr int n = 16 / sizeof(T);
+  constexpr auto lanes = std::make_integer_sequence<int, n>();
+  Vector<T> rows[n], next[n];
+  for (int i = 0; i < n; ++i) std::memcpy(&rows[i], src + i * src_stride, 16);
+#pragma GCC unroll 4
+  for (int stage = n; stage > 1; stage /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < n / 2; ++i) {
+      next[2 * i] = interleave_low<T>(rows[i], rows[i + n / 2], lanes);
+      next[2 * i + 1] = interleave_high<T>(rows[i], rows[i + n / 2], lanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i) rows[i] = next[i];
+  }
+  for (int i = 0; i < n; ++i) std::memcpy(dst + i * dst_stride, &rows[i], 16);
+}
+
+template <class T>
+void transpose_plain(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) std::memcpy(dst + i * dst_stride + j * sizeof(T), src + j * src_stride + i * sizeof(T), sizeof(T));
+  }
+}
+
+// Blocks of one cache line in each direction: every line of src is read, and every line of dst written, once from the first-level cache.
+template <class T>
+void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t columns) {
+  constexpr int64_t n = 16 / sizeof(T), block = 64 / sizeof(T), size = sizeof(T);
+  const int64_t tiled_rows = rows / n * n, tiled_columns = columns / n * n;
+  for (int64_t i0 = 0; i0 < tiled_rows; i0 += block) {
+    const int64_t i1 = std::min(i0 + block, tiled_rows);
+    for (int64_t j0 = 0; j0 < tiled_columns; j0 += block) {
+      const int64_t j1 = std::min(j0 + block, tiled_columns);
+      for (int64_t i = i0; i < i1; i += n) {
+        for (int64_t j = j0; j < j1; j += n) transpose_tile<T>(dst + i * dst_stride + j * size, dst_stride, src + j * src_stride + i * size, src_stride);
+      }
+    }
+  }
+  transpose_plain<T>(dst + tiled_columns * size, dst_stride, src + tiled_columns * src_stride, src_stride, tiled_rows, columns - tiled_columns);
+  transpose_plain<T>(dst + tiled_rows * dst_stride, dst_stride, src + tiled_rows * size, src_stride, rows - tiled_rows, columns);
+}
+
+struct Wide {
+  uint64_t words[2];
+};
+
+}  // namespace
+
+void transpose_2d(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t columns, size_t item_size) {
+  switch (item_size) {
+    case 1: return transpose<uint8_t>(dst, dst_stride, src, src_stride, rows, columns);
+    case 2: return transpose<uint16_t>(dst, dst_stride, src, src_stride, rows, columns);
+    case 4: return transpose<uint32_t>(dst, dst_stride, src, src_stride, rows, columns);
+    case 8: return transpose<uint64_t>(dst, dst_stride, src, src_stride, rows, columns);
+    default: return transpose_plain<Wide>(dst, dst_stride, src, src_stride, rows, columns);
+  }
+}
+
+}  // namespace sampan
