@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..base import dtypes
+from ..base import dtypes, nest
 from ..base.errors import AutogradError, message
 from ..ir.builder import Builder
 from ..ir.program import Block, Op, Value
@@ -58,8 +58,6 @@ def _op_gradients(builder: Builder, op: Op, gradients: list[Value | None]) -> Se
     if result is not None:
         return result
     # a composite without a rule of its own: differentiate its body in place
-    from ..base import nest
-
     definition = TABLE.definition(op)
     start = len(builder.block.ops)
     outputs = [v for v in nest.flatten(definition.body(*definition.arguments(op, list(op.inputs)))) if v is not None]

@@ -205,3 +205,13 @@ def random_bits(key: Value, shape: tuple[int, ...], stream: int = 0, streams: in
         step *= shape[axis]
     counter = add(mul(counter, streams), stream)
     return append("random_bits", expand_to(key, tuple(shape)), counter)
+
+
+@primitive("view", lambda op: [(op.inputs[0].dtype, op.inputs[0].shape)], lambda op, g: (None,), name="detach")
+def _detach(x: Array) -> Array:
+    return x
+
+
+def detach(x: Value) -> Value:
+    """x, through which no gradient flows; erased before compilation."""
+    return append("detach", x)

@@ -1,0 +1,250 @@
+"""The dispatcher's miss path: an operator call of a new signature becomes a Program, a Plan and an Entry of the runtime's cache."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _rt
+from ..autodiff.partition import Partition, partition
+from ..base import dtypes, nest
+from ..base.errors import DTypeError, SampanError, ShapeError, message
+from ..codegen.compile import compile_program
+from ..ir.builder import Builder, current_builder
+from ..ir.program import Program, Value
+from ..ir.rewrite import inline
+from ..ops.catalog import TABLE
+from ..ops.define import REQUIRED, OpDef, Parameter
+from ..passes.erase_detach import erase_detach
+from .location import add_user_location
+
+#: Changes a traced operand's Value (AMP casts it); set by the amp layer through ``set_operand_rule``.
+OperandRule = Callable[[OpDef, list[Value]], Sequence[Value]]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What tracing depends on beside the arguments. Interned to the number that the runtime keys signatures by."""
+
+    default_float: str
+    rule_key: Any = None
+
+
+_contexts: dict[Context, int] = {}
+_contexts_lock = threading.Lock()
+_rules: dict[Any, OperandRule] = {}
+_thread = threading.local()
+
+
+def set_operand_rule(key: Any, rule: OperandRule | None) -> None:
+    """Trace this thread's operators with the rule from now on (None: without); ``key`` identifies it in signatures."""
+    _thread.rule_key = key if rule is not None else None
+    if rule is not None:
+        _rules[key] = rule
+    refresh_context()
+
+
+def refresh_context() -> None:
+    """Tell the runtime which context this thread is in."""
+    context = Context(dtypes.default_float(), getattr(_thread, "rule_key", None))
+    with _contexts_lock:
+        number = _contexts.setdefault(context, len(_contexts))
+    _rt.set_context(number)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A call as a Program: one input for each operand (tensors and scalars, in order), and the result's structure over its outputs."""
+
+    program: Program
+    structure: Any
+
+
+def trace(definition: OpDef, args: Sequence[Any]) -> Traced:
+    """The Program of a call with these arguments."""
+    builder = Builder(TABLE, definition.name)
+    builder.keep = lambda d: d.gradient is not None
+    with builder.active():
+        values = [_as_values(builder, parameter, value) for parameter, value in zip(definition.parameters, args, strict=True)]
+        rule = _rules.get(getattr(_thread, "rule_key", None))
+        if rule is not None:
+            operands = iter(rule(definition, [v for v in nest.flatten(values) if isinstance(v, Value)]))
+            values = nest.map_structure(lambda v: next(operands) if isinstance(v, Value) else v, values)
+        result = definition(*values)
+    leaves = [v for v in nest.flatten(result) if v is not None]
+    return Traced(builder.finish(*leaves), _structure(result))
+
+
+def _as_values(builder: Builder, parameter: Parameter, value: Any) -> Any:
+    if parameter.kind == "attr" or value is None:
+        return value
+    if parameter.kind == "tensors":
+        return [_argument(builder, v) for v in value]
+    return _argument(builder, value)
+
+
+_SCALARS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
+def _argument(builder: Builder, operand: Any) -> Value:
+    scalar = _SCALARS.get(type(operand))
+    if scalar is not None:
+        return builder.argument(scalar, (), weak=True)
+    return builder.argument(operand.dtype.name, tuple(operand.shape))
+
+
+def _structure(result: Any) -> Any:
+    if isinstance(result, (list, tuple)):
+        items = [_structure(r) for r in result]
+        return ("tuple" if isinstance(result, tuple) else "list", len(items), *(items if any(items) else ()))
+    return None
+
+
+def operands_of(definition: OpDef, args: Sequence[Any]) -> list[Any]:
+    """The tensors and scalars of a call, in order: what a Plan's inputs are."""
+    found: list[Any] = []
+    for parameter, value in zip(definition.parameters, args, strict=True):
+        if parameter.kind == "tensors":
+            found += value
+        elif parameter.kind == "tensor" and value is not None:
+            found.append(value)
+    return found
+
+
+def layout_of(operand: Any) -> Any:
+    """The layout of a Plan's input for a tensor or a Python scalar."""
+    scalar = _SCALARS.get(type(operand))
+    return operand.layout if scalar is None else _rt.Layout(scalar, (), ())
+
+
+class Dispatcher:
+    """One operator's public callable, and how its misses are served."""
+
+    def __init__(self, definition: OpDef, inplace_name: str = "") -> None:
+        self.definition = definition
+        self.is_inplace = bool(inplace_name)
+        self.op = make_op(definition, inplace_name or definition.name, self.miss, self.static)
+
+    def static(self, args: Sequence[Any]) -> Any:
+        """The call on symbolic Values: appended to the Program being built."""
+        if self.is_inplace:
+            raise SampanError(f"{self.op.__name__}() writes in place, which a Program being built cannot express here; use {self.definition.name}()")
+        return self.definition(*args)
+
+    def miss(self, args: Sequence[Any]) -> Any:
+        """The Entry for a call of a new signature."""
+        try:
+            return self._entry(args)
+        except SampanError as error:
+            add_user_location(error)
+            raise
+
+    def _entry(self, args: Sequence[Any]) -> Any:
+        traced = trace(self.definition, args)
+        operands = operands_of(self.definition, args)
+        inplace = {0: 0} if self.is_inplace else {}
+        program = self._checked_inplace(traced.program) if self.is_inplace else traced.program
+        return make_entry(program, traced.structure, operands, view=self.definition.is_view and not self.is_inplace, inplace=inplace)
+
+    def _checked_inplace(self, program: Program) -> Program:
+        target, result = program.inputs[0], program.outputs[0]
+        if result.shape != target.shape:
+            raise ShapeError(
+                message(
+                    f"{self.op.__name__}(): the result has shape {list(result.shape)} and x {list(target.shape)}",
+                    "an in-place operator cannot change the shape of its tensor",
+                    f"use {self.definition.name}() without the underscore",
+                )
+            )
+        if result.dtype != target.dtype:
+            raise DTypeError(
+                message(
+                    f"{self.op.__name__}(): the result is {result.dtype} and x {target.dtype}",
+                    "an in-place operator cannot change the dtype of its tensor",
+                    f"use {self.definition.name}() without the underscore, or cast x first",
+                )
+            )
+        return program
+
+
+def make_entry(program: Program, structure: Any, operands: Sequence[Any], view: bool = False, inplace: dict[int, int] | None = None) -> Any:
+    """The runtime's Entry: the forward Plan, what backward needs of it, and how backward Plans are made."""
+    result_count = len(program.outputs)
+    wanted: tuple[int, ...] = ()
+    if _rt.grad_enabled():
+        wanted = tuple(k for k, t in enumerate(operands) if isinstance(t, _rt.Tensor) and not t.stop_gradient and dtypes.is_differentiable(t.dtype.name))
+    layouts = [layout_of(t) for t in operands]
+    views = {0: 0} if view else {}
+    differentiable = _depends_on(program, wanted)
+    if not differentiable:
+        plan = compile_program(erase_detach(program), layouts, view_outputs=views, inplace=inplace or {})
+        return _rt.Entry(plan, structure, [], [], None, list((inplace or {}).items()))
+    cut = partition(program, wanted)
+    plan = compile_program(erase_detach(cut.forward), layouts, view_outputs=views, inplace=inplace or {})
+    backward = Backward(cut, layouts, plan.output_layouts)
+    entry = _rt.Entry(plan, structure, list(cut.saved), [k for k in differentiable if k < result_count], backward.make, list((inplace or {}).items()))
+    entry.backward_op = backward.recorded
+    return entry
+
+
+def _depends_on(program: Program, wanted: Sequence[int]) -> list[int]:
+    """The outputs that carry gradients to the wanted inputs."""
+    if not wanted:
+        return []
+    active = {id(program.inputs[k]) for k in wanted}
+    for op in program.ops:
+        if op.name != "detach" and any(id(v) in active for v in op.inputs):
+            active.update(id(v) for v in op.outputs if dtypes.is_differentiable(v.dtype))
+    return [k for k, v in enumerate(program.outputs) if id(v) in active]
+
+
+class Backward:
+    """Makes the backward Plans of one Entry."""
+
+    def __init__(self, cut: Partition, input_layouts: Sequence[Any], output_layouts: Sequence[Any]) -> None:
+        self.cut = cut
+        self.saved_layouts = [input_layouts[k] if where == "input" else output_layouts[k] for where, k in cut.saved]
+        self._recorded: dict[tuple[bool, ...], Any] = {}
+
+    def make(self, grad_mask: Sequence[bool], grad_layouts: Sequence[Any]) -> Any:
+        """The BackwardPlan for these gradients."""
+        program, targets = self.cut.backward(grad_mask)
+        present = [layout for layout, is_present in zip(grad_layouts, grad_mask, strict=True) if is_present]
+        plan = compile_program(erase_detach(program), [*self.saved_layouts, *present])
+        return _rt.BackwardPlan(plan, list(targets))
+
+    def recorded(self, grad_mask: Sequence[bool]) -> Any:
+        """The same as an operator over the saved tensors and the present gradients, so that it is recorded itself; and its targets."""
+        key = tuple(grad_mask)
+        if key not in self._recorded:
+            program, targets = self.cut.backward(grad_mask)
+            self._recorded[key] = (_program_op(program), list(targets))
+        return self._recorded[key]
+
+
+def _program_op(program: Program) -> Any:
+    def body(*operands: Value) -> tuple[Value, ...]:
+        builder = current_builder()
+        values = {id(v): p for v, p in zip(program.inputs, operands, strict=True)}
+        inline(builder, program.body, values)  # type: ignore[arg-type]
+        return tuple(values[id(v)] for v in program.outputs)
+
+    parameters = tuple(Parameter(f"operand_{k}", "tensor") for k in range(len(program.inputs)))
+    return Dispatcher(OpDef(program.name, body, parameters, ())).op
+
+
+def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], static: Callable[[Sequence[Any]], Any]) -> Any:
+    """The runtime's callable with the definition's parameters, documentation and signature."""
+    parameters = [(p.name, p.kind, _rt.REQUIRED if p.default is REQUIRED else p.default) for p in definition.parameters]
+    op = _rt.Op(name, parameters, lambda op, args: miss(args))
+    op.static = lambda op, args: static(args)
+    op.aliases = definition.aliases
+    op.__doc__ = definition.body.__doc__
+    op.__signature__ = inspect.Signature(
+        [inspect.Parameter(p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in definition.parameters]
+        + [inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)]
+    )
+    return op

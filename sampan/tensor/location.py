@@ -1,0 +1,26 @@
+"""The user's own line, for error messages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+def user_location() -> str:
+    """``at train.py:41, in forward``: the innermost frame outside of sampan; empty when there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_PACKAGE) and not code.co_filename.startswith("<frozen"):
+            return f"at {Path(code.co_filename).name}:{frame.f_lineno}, in {code.co_name}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
+
+
+def add_user_location(error: Exception) -> None:
+    """Append the user's line to the error's text, once."""
+    where = user_location()
+    if where and error.args and isinstance(error.args[0], str) and "\n  at " not in error.args[0]:
+        error.args = (f"{error.args[0]}\n  {where}", *error.args[1:])
