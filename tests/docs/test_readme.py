@@ -1,10 +1,9 @@
 """The README's and the guides' snippets run as they are printed."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
@@ -12,8 +11,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_snippets_of_the_page_run(page, tmp_path):
-    command = [sys.executable, str(ROOT / "tools" / "run_snippets.py"), str(page)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_python(str(ROOT / "tools" / "run_snippets.py"), str(page), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

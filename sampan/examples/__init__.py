@@ -1,0 +1,1 @@
+"""Programs that use sampan as a user does: public names only."""
