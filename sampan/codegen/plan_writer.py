@@ -1,0 +1,96 @@
+"""Writing a Plan: buffers, instructions and outputs in order, then the memory plan, then the runtime's own object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _rt
+from ..base import dtypes
+from .host import HostFunction
+from .plan_arena import place_in_arena
+from .places import Buffer, Place, row_major
+
+_ALIGNMENT = 64
+
+
+class PlanWriter:
+    """Collects a Plan. A temporary lives in the arena from its first instruction to its last; a result is a fresh storage of each run."""
+
+    def __init__(self, input_layouts: Sequence[Any]) -> None:
+        self.input_layouts = list(input_layouts)
+        self.inputs = [Buffer("input", k) for k in range(len(self.input_layouts))]
+        self._constants: list[Any] = []
+        self._buffers: list[Buffer] = []
+        self._instructions: list[tuple[Any, ...]] = []
+        self._operands: list[list[Place]] = []
+        self._outputs: list[Place] = []
+
+    def input_place(self, number: int) -> Place:
+        """Where an input lies."""
+        layout = self.input_layouts[number]
+        return Place(self.inputs[number], layout.dtype.name, tuple(layout.shape), tuple(layout.strides))
+
+    def constant(self, array: Any) -> Place:
+        """A tensor that is part of the Plan."""
+        tensor = _rt.from_numpy(array)
+        self._constants.append(tensor)
+        return Place(Buffer("constant", len(self._constants) - 1), tensor.dtype.name, array.shape, row_major(array.shape))
+
+    def allocate(self, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Place:
+        """A buffer without gaps for a value; row-major unless strides say otherwise."""
+        size = dtypes.itemsize(dtype)
+        for n in shape:
+            size *= n
+        buffer = Buffer("temporary", len(self._buffers), size)
+        self._buffers.append(buffer)
+        return Place(buffer, dtype, shape, row_major(shape) if strides is None else strides)
+
+    def kernel(self, address: int, operands: list[Place], params: list[int], parallel_size: int, cost_ns: float, scratch_bytes: int) -> None:
+        """Run a compiled kernel; operands' own strides do not matter, params hold them."""
+        self._add(("kernel", address), operands, (params, parallel_size, cost_ns, scratch_bytes))
+
+    def native(self, name: str, inputs: Sequence[Place], outputs: Sequence[Place], attributes: Mapping[str, Any]) -> None:
+        """Run a native primitive."""
+        self._add(("native", name), [*inputs, *outputs], ([_layout(p) for p in inputs], [_layout(p) for p in outputs], dict(attributes)))
+
+    def host(self, function: HostFunction, inputs: Sequence[Place], outputs: Sequence[Place]) -> None:
+        """Call a Python function with the inputs and outputs as tensors."""
+        operands = [*inputs, *outputs]
+        self._add(("host", function), operands, ([_layout(p) for p in operands], len(inputs)))
+
+    def output(self, place: Place) -> None:
+        """The next output of the Plan; a temporary's buffer becomes a result's."""
+        if place.buffer.kind == "temporary":
+            place.buffer.kind = "result"
+        self._outputs.append(place)
+
+    def finish(self, text: str = "") -> Any:
+        """The runtime's Plan."""
+        spans: dict[int, list[int]] = {}
+        for at, operands in enumerate(self._operands):
+            for p in operands:
+                if p.buffer.kind == "temporary":
+                    spans.setdefault(p.buffer.number, [at, at])[1] = at
+        sizes = {number: -(-max(self._buffers[number].size_bytes, 1) // _ALIGNMENT) * _ALIGNMENT for number in spans}
+        offsets, arena_bytes = place_in_arena({number: (first, last, sizes[number]) for number, (first, last) in spans.items()})
+        slots = [(b.size_bytes, offsets.get(b.number, -1 if b.kind == "result" else 0)) for b in self._buffers]
+        instructions = [
+            (*head, [self._operand(p) for p in operands], *rest)
+            for (head, rest), operands in zip(self._instructions, self._operands, strict=True)
+        ]
+        outputs = [(*self._operand(p), _layout(p)) for p in self._outputs]
+        return _rt.Plan.build(self.input_layouts, self._constants, slots, arena_bytes, instructions, outputs, text)
+
+    def _add(self, head: tuple[Any, ...], operands: list[Place], rest: tuple[Any, ...]) -> None:
+        self._instructions.append((head, rest))
+        self._operands.append(operands)
+
+    def _operand(self, place: Place) -> tuple[int, int]:
+        buffer = place.buffer
+        base = {"input": 0, "constant": len(self.inputs)}.get(buffer.kind, len(self.inputs) + len(self._constants))
+        return base + buffer.number, place.offset * dtypes.itemsize(place.dtype)
+
+
+def _layout(place: Place) -> Any:
+    return _rt.Layout(place.dtype, place.shape, place.strides)

@@ -1,0 +1,33 @@
+"""The pipeline: THE list of passes that every Program takes on its way to a Plan, in order, each with why it stands there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+
+from ..base import flags
+from ..ir.program import Program
+from ..ir.verify import verify
+from ..ops.catalog import TABLE
+from .expand_definitions import expand_definitions
+
+Pass = Callable[[Program], Program]
+
+PIPELINE: tuple[tuple[Pass, str], ...] = (
+    (expand_definitions, "everything below knows primitives only"),
+)
+
+
+def run_passes(program: Program, skip: Collection[str] = ()) -> Program:
+    """The Program after every pass that is not named in ``skip``; the given one is not changed."""
+    should_verify, should_print = bool(flags.VERIFY.value), flags.dumps("passes")
+    for function, _ in PIPELINE:
+        if function.__name__ in skip:
+            continue
+        after = function(program)
+        if should_verify and after is not program:
+            verify(after, TABLE)
+        if should_print and after is not program:
+            print(f"# after {function.__name__}\n{after}", file=sys.stderr)
+        program = after
+    return program
