@@ -1,0 +1,5 @@
+"""Optimizers and learning-rate schedules."""
+
+from . import lr
+
+__all__ = ["lr"]
