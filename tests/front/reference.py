@@ -20,11 +20,15 @@ def paddle_python() -> str | None:
     return None
 
 
-needs_paddle = pytest.mark.skipif(paddle_python() is None, reason="the real PaddlePaddle is not installed here; set PADDLE_PYTHON to its interpreter")
+needs_paddle = pytest.mark.skipif(
+    paddle_python() is None, reason="the real PaddlePaddle is not installed here; set PADDLE_PYTHON to its interpreter"
+)
 
 
 def ask_paddle(script: str, *arguments: str) -> Any:
     """What the script, run where ``import paddle`` is the real one, prints as JSON on its last line."""
-    done = subprocess.run([paddle_python() or sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [paddle_python() or sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -144,7 +144,10 @@ def test_plateau_respects_the_floor_and_epsilon():
 
 def test_verbose_prints_every_rate(capsys):
     lr.StepDecay(0.5, 1, gamma=0.5, verbose=True).step()
-    assert capsys.readouterr().out.splitlines() == ["Epoch 0: StepDecay set learning rate to 0.5.", "Epoch 1: StepDecay set learning rate to 0.25."]
+    assert capsys.readouterr().out.splitlines() == [
+        "Epoch 0: StepDecay set learning rate to 0.5.",
+        "Epoch 1: StepDecay set learning rate to 0.25.",
+    ]
 
 
 def test_a_schedule_of_ones_own_may_hold_more_state():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -30,7 +31,9 @@ class NoamDecay(LRScheduler):
         0.0625
     """
 
-    def __init__(self, d_model: int, warmup_steps: int, learning_rate: float = 1.0, last_epoch: int = -1, verbose: bool = False) -> None:
+    def __init__(
+        self, d_model: int, warmup_steps: int, learning_rate: float = 1.0, last_epoch: int = -1, verbose: bool = False
+    ) -> None:
         self.d_model = real("NoamDecay", "d_model", d_model, above=0)
         self.warmup_steps = real("NoamDecay", "warmup_steps", warmup_steps, above=0)
         super().__init__(learning_rate, last_epoch, verbose)
@@ -66,10 +69,19 @@ class PiecewiseDecay(LRScheduler):
 
     def __init__(self, boundaries: Sequence[int], values: Sequence[float], last_epoch: int = -1, verbose: bool = False) -> None:
         if len(boundaries) == 0:
-            raise ArgumentError(message("PiecewiseDecay: boundaries is empty", "a staircase needs at least one step", "for a constant rate pass a float to the optimizer"))
+            raise ArgumentError(
+                message(
+                    "PiecewiseDecay: boundaries is empty",
+                    "a staircase needs at least one step",
+                    "for a constant rate pass a float to the optimizer",
+                )
+            )
         if len(values) != len(boundaries) + 1:
             raise ArgumentError(
-                message(f"PiecewiseDecay: {len(values)} values and {len(boundaries)} boundaries", f"values must have one more: {len(boundaries) + 1}")
+                message(
+                    f"PiecewiseDecay: {len(values)} values and {len(boundaries)} boundaries",
+                    f"values must have one more: {len(boundaries) + 1}",
+                )
             )
         self.boundaries = list(boundaries)
         self.values = [real("PiecewiseDecay", f"values[{i}]", v) for i, v in enumerate(values)]
@@ -154,7 +166,14 @@ class PolynomialDecay(LRScheduler):
     """
 
     def __init__(
-        self, learning_rate: float, decay_steps: int, end_lr: float = 0.0001, power: float = 1.0, cycle: bool = False, last_epoch: int = -1, verbose: bool = False
+        self,
+        learning_rate: float,
+        decay_steps: int,
+        end_lr: float = 0.0001,
+        power: float = 1.0,
+        cycle: bool = False,
+        last_epoch: int = -1,
+        verbose: bool = False,
     ) -> None:
         self.decay_steps = whole("PolynomialDecay", "decay_steps", decay_steps)
         self.end_lr = real("PolynomialDecay", "end_lr", end_lr)
@@ -220,11 +239,21 @@ class MultiStepDecay(LRScheduler):
         0.2
     """
 
-    def __init__(self, learning_rate: float, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False) -> None:
+    def __init__(
+        self, learning_rate: float, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False
+    ) -> None:
         if not isinstance(milestones, (list, tuple)):
-            raise ArgumentTypeError(message(f"MultiStepDecay: milestones is {describe(milestones)}", "it must be a list or tuple of epochs"))
-        if any(later <= earlier for earlier, later in zip(milestones, milestones[1:], strict=False)):
-            raise ArgumentError(message(f"MultiStepDecay: milestones is {list(milestones)}", "each must be greater than the one before", "sort them and drop repeats"))
+            raise ArgumentTypeError(
+                message(f"MultiStepDecay: milestones is {describe(milestones)}", "it must be a list or tuple of epochs")
+            )
+        if any(later <= earlier for earlier, later in itertools.pairwise(milestones)):
+            raise ArgumentError(
+                message(
+                    f"MultiStepDecay: milestones is {list(milestones)}",
+                    "each must be greater than the one before",
+                    "sort them and drop repeats",
+                )
+            )
         self.milestones = milestones
         self.gamma = real("MultiStepDecay", "gamma", gamma, below=1)
         super().__init__(learning_rate, last_epoch, verbose)
@@ -253,7 +282,9 @@ class StepDecay(LRScheduler):
         0.25
     """
 
-    def __init__(self, learning_rate: float, step_size: int, gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False) -> None:
+    def __init__(
+        self, learning_rate: float, step_size: int, gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False
+    ) -> None:
         self.step_size = whole("StepDecay", "step_size", step_size)
         self.gamma = real("StepDecay", "gamma", gamma, below=1)
         super().__init__(learning_rate, last_epoch, verbose)
@@ -280,7 +311,9 @@ class LambdaDecay(LRScheduler):
         0.25
     """
 
-    def __init__(self, learning_rate: float, lr_lambda: Callable[[int], float], last_epoch: int = -1, verbose: bool = False) -> None:
+    def __init__(
+        self, learning_rate: float, lr_lambda: Callable[[int], float], last_epoch: int = -1, verbose: bool = False
+    ) -> None:
         self.lr_lambda = function("LambdaDecay", "lr_lambda", lr_lambda)
         super().__init__(learning_rate, last_epoch, verbose)
 
@@ -307,7 +340,9 @@ class MultiplicativeDecay(LRScheduler):
         0.125
     """
 
-    def __init__(self, learning_rate: float, lr_lambda: Callable[[int], float], last_epoch: int = -1, verbose: bool = False) -> None:
+    def __init__(
+        self, learning_rate: float, lr_lambda: Callable[[int], float], last_epoch: int = -1, verbose: bool = False
+    ) -> None:
         self.lr_lambda = function("MultiplicativeDecay", "lr_lambda", lr_lambda)
         self._product: tuple[int, float] = (0, 1.0)
         super().__init__(learning_rate, last_epoch, verbose)
@@ -341,7 +376,13 @@ class LinearLR(LRScheduler):
     """
 
     def __init__(
-        self, learning_rate: float, total_steps: int, start_factor: float = 1.0 / 3, end_factor: float = 1.0, last_epoch: int = -1, verbose: bool = False
+        self,
+        learning_rate: float,
+        total_steps: int,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        last_epoch: int = -1,
+        verbose: bool = False,
     ) -> None:
         self.total_steps = whole("LinearLR", "total_steps", total_steps)
         self.start_factor = real("LinearLR", "start_factor", start_factor, above=0, most=1)

@@ -111,7 +111,14 @@ class ReduceOnPlateau(LRScheduler):
 def _number(metrics: Any) -> float:
     shape = getattr(metrics, "shape", ())
     if math.prod(shape) != 1:
-        raise ArgumentError(message(f"ReduceOnPlateau.step(): metrics has the shape {list(shape)}", "it must have one element", "pass its mean"))
+        raise ArgumentError(
+            message(f"ReduceOnPlateau.step(): metrics has the shape {list(shape)}", "it must have one element", "pass its mean")
+        )
     if isinstance(metrics, str) or not hasattr(metrics, "__float__"):
-        raise ArgumentTypeError(message(f"ReduceOnPlateau.step(): metrics is {describe(metrics)}", "it must be a number, or an array or tensor with one element"))
+        raise ArgumentTypeError(
+            message(
+                f"ReduceOnPlateau.step(): metrics is {describe(metrics)}",
+                "it must be a number, or an array or tensor with one element",
+            )
+        )
     return float(metrics.item() if hasattr(metrics, "item") else metrics)

@@ -12,11 +12,21 @@ from typing import Any
 from ...base.errors import ArgumentError, ArgumentTypeError, describe, message
 
 
-def real(owner: str, name: str, value: Any, *, above: float = -math.inf, least: float = -math.inf, most: float = math.inf,
-         below: float = math.inf) -> float:
+def real(
+    owner: str,
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+) -> float:
     """``value`` as a float, when it is a real number with above < value < below and least <= value <= most."""
     if not isinstance(value, Real):
-        raise ArgumentTypeError(message(f"{owner}: {name} is {describe(value)} ({type(value).__name__})", "it must be a number (int or float)"))
+        raise ArgumentTypeError(
+            message(f"{owner}: {name} is {describe(value)} ({type(value).__name__})", "it must be a number (int or float)")
+        )
     number = float(value)
     if not (above < number < below and least <= number <= most):
         limits = [f"greater than {above:g}"] * (above > -math.inf) + [f"at least {least:g}"] * (least > -math.inf)
@@ -44,7 +54,9 @@ def choice(owner: str, name: str, value: Any, allowed: tuple[str, ...]) -> str:
 def function(owner: str, name: str, value: Any) -> Callable[..., float]:
     """``value``, when it can be called."""
     if not callable(value):
-        raise ArgumentTypeError(message(f"{owner}: {name} is {describe(value)}", "it must be a function of the epoch that returns a number"))
+        raise ArgumentTypeError(
+            message(f"{owner}: {name} is {describe(value)}", "it must be a function of the epoch that returns a number")
+        )
     return value  # type: ignore[no-any-return]
 
 
@@ -98,7 +110,9 @@ class LRScheduler:
             epoch: the epoch to go to, forward or back; one more than the last when it is None.
         """
         if epoch is not None and not isinstance(epoch, Real):
-            raise ArgumentTypeError(message(f"{type(self).__name__}.step(): epoch is {describe(epoch)}", "it must be a number or None"))
+            raise ArgumentTypeError(
+                message(f"{type(self).__name__}.step(): epoch is {describe(epoch)}", "it must be a number or None")
+            )
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch  # type: ignore[assignment]
         self.last_lr = self.get_lr()
         if self.verbose:
@@ -107,7 +121,11 @@ class LRScheduler:
     def get_lr(self) -> float:
         """The learning rate at ``self.last_epoch``; every schedule defines it."""
         raise NotImplementedError(
-            message(f"{type(self).__name__} has no get_lr()", "a schedule must say what its rate is", "define get_lr(self) and return the rate at self.last_epoch")
+            message(
+                f"{type(self).__name__} has no get_lr()",
+                "a schedule must say what its rate is",
+                "define get_lr(self) and return the rate at self.last_epoch",
+            )
         )
 
     def state_keys(self) -> None:
@@ -146,7 +164,10 @@ class LRScheduler:
             self.__dict__[key] = _plain(state_dict[key])
         if len(state_dict) > len(self.keys):
             extra = ", ".join(str(k) for k in state_dict if k not in self.keys)
-            warnings.warn(f"{type(self).__name__}.set_state_dict(): not used: {extra}; was it saved by another kind of schedule?", stacklevel=2)
+            warnings.warn(
+                f"{type(self).__name__}.set_state_dict(): not used: {extra}; was it saved by another kind of schedule?",
+                stacklevel=2,
+            )
 
     set_dict = set_state_dict
 

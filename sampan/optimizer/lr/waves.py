@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ...base.errors import ArgumentError, ArgumentTypeError, describe, message
 from .scheduler import LRScheduler, choice, function, real, whole
@@ -14,7 +15,7 @@ class CosineAnnealingDecay(LRScheduler):
 
     rate = eta_min + (learning_rate - eta_min) * (1 + cos(pi * epoch / T_max)) / 2
 
-    The rate depends on the epoch alone, so a schedule built with ``last_epoch=k`` goes on exactly as one that was stepped k times.
+    The rate depends on the epoch alone: a schedule built with ``last_epoch=k`` goes on exactly as one that was stepped there.
 
     Args:
         learning_rate: the rate at epoch 0.
@@ -64,7 +65,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         [0.5, 0.25, 0.5, 0.4268]
     """
 
-    def __init__(self, learning_rate: float, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1, verbose: bool = False) -> None:
+    def __init__(
+        self, learning_rate: float, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1, verbose: bool = False
+    ) -> None:
         self.T_0 = whole("CosineAnnealingWarmRestarts", "T_0", T_0)
         self.T_mult = whole("CosineAnnealingWarmRestarts", "T_mult", T_mult)
         self.eta_min = real("CosineAnnealingWarmRestarts", "eta_min", eta_min)
@@ -140,10 +143,19 @@ class OneCycleLR(LRScheduler):
         rise = real("OneCycleLR", "phase_pct", phase_pct, least=0, most=1) * self.total_steps
         self._curve = _cosine if choice("OneCycleLR", "anneal_strategy", anneal_strategy, ("cos", "linear")) == "cos" else _line
         if three_phase and phase_pct >= 0.5:
-            raise ArgumentError(message(f"OneCycleLR: phase_pct is {phase_pct}", "three phases take 2 * phase_pct of the steps and more, so it must be less than 0.5"))
+            raise ArgumentError(
+                message(
+                    f"OneCycleLR: phase_pct is {phase_pct}",
+                    "three phases take 2 * phase_pct of the steps and more, so it must be less than 0.5",
+                )
+            )
         # Each phase is (its last step, the rate it starts from, the rate it ends at).
         last = self.total_steps - 1
-        self._phases = [(rise - 1, first, peak), (2 * rise - 2, peak, first), (last, first, end)] if three_phase else [(rise - 1, first, peak), (last, peak, end)]
+        self._phases = (
+            [(rise - 1, first, peak), (2 * rise - 2, peak, first), (last, first, end)]
+            if three_phase
+            else [(rise - 1, first, peak), (last, peak, end)]
+        )
         super().__init__(first, last_epoch, verbose)
 
     def get_lr(self) -> float:
@@ -156,10 +168,9 @@ class OneCycleLR(LRScheduler):
                     "make total_steps the number of steps of the whole training (epochs * batches of an epoch)",
                 )
             )
-        for index, (end, first, last) in enumerate(self._phases):
-            start = self._phases[index - 1][0] if index else 0.0
-            if self.last_epoch <= end:
-                break
+        phase = next((i for i, (end, _, _) in enumerate(self._phases) if self.last_epoch <= end), len(self._phases) - 1)
+        start = self._phases[phase - 1][0] if phase else 0.0
+        end, first, last = self._phases[phase]
         return self._curve(first, last, (self.last_epoch - start) / (end - start) if end > start else 1.0)
 
 
@@ -222,14 +233,16 @@ class CyclicLR(LRScheduler):
         """The rate at ``last_epoch``."""
         cycle, step = divmod(self.last_epoch, self._up + self._down)
         part = step / self._up if step <= self._up else (self._up + self._down - step) / self._down
-        return self.base_lr + (self.max_lr - self.base_lr) * part * self.scale_fn(cycle + 1 if self.scale_mode == "cycle" else self.last_epoch)
+        return self.base_lr + (self.max_lr - self.base_lr) * part * self.scale_fn(
+            cycle + 1 if self.scale_mode == "cycle" else self.last_epoch
+        )
 
 
 class LinearWarmup(LRScheduler):
     """A straight line from ``start_lr`` to ``end_lr`` over ``warmup_steps``, then ``learning_rate``, which may be a schedule.
 
     Args:
-        learning_rate: the rate after the warm-up: a number, or a schedule, which then starts at its epoch 0 and is stepped by this one.
+        learning_rate: the rate after the warm-up: a number, or a schedule, which this one steps from epoch 0 on.
         warmup_steps: steps of the warm-up; at least 0.
         start_lr: the first rate.
         end_lr: the rate that the line leads to; greater than ``start_lr``.
@@ -249,16 +262,31 @@ class LinearWarmup(LRScheduler):
     """
 
     def __init__(
-        self, learning_rate: float | LRScheduler, warmup_steps: int, start_lr: float, end_lr: float, last_epoch: int = -1, verbose: bool = False
+        self,
+        learning_rate: float | LRScheduler,
+        warmup_steps: int,
+        start_lr: float,
+        end_lr: float,
+        last_epoch: int = -1,
+        verbose: bool = False,
     ) -> None:
         if not isinstance(learning_rate, (int, float, LRScheduler)):
-            raise ArgumentTypeError(message(f"LinearWarmup: learning_rate is {describe(learning_rate)}", "it must be a number or a schedule (LRScheduler)"))
+            raise ArgumentTypeError(
+                message(
+                    f"LinearWarmup: learning_rate is {describe(learning_rate)}", "it must be a number or a schedule (LRScheduler)"
+                )
+            )
         self.learning_rate = learning_rate
         self.warmup_steps = whole("LinearWarmup", "warmup_steps", warmup_steps, least=0)
         self.start_lr = real("LinearWarmup", "start_lr", start_lr)
         self.end_lr = real("LinearWarmup", "end_lr", end_lr)
         if self.end_lr <= self.start_lr:
-            raise ArgumentError(message(f"LinearWarmup: start_lr is {start_lr} and end_lr is {end_lr}", "a warm-up rises: end_lr must be greater than start_lr"))
+            raise ArgumentError(
+                message(
+                    f"LinearWarmup: start_lr is {start_lr} and end_lr is {end_lr}",
+                    "a warm-up rises: end_lr must be greater than start_lr",
+                )
+            )
         super().__init__(self.start_lr, last_epoch, verbose)
 
     def get_lr(self) -> float:
@@ -270,23 +298,26 @@ class LinearWarmup(LRScheduler):
             return self.learning_rate()
         return self.learning_rate
 
-    def state_dict(self) -> dict[str, object]:
+    def state_dict(self) -> dict[str, Any]:
         """The state, with that of the inner schedule under ``LinearWarmup_LR``."""
         state = super().state_dict()
         if isinstance(self.learning_rate, LRScheduler):
             state["LinearWarmup_LR"] = self.learning_rate.state_dict()
         return state
 
-    def set_state_dict(self, state_dict: dict[str, object]) -> None:  # type: ignore[override]
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over a state that ``state_dict`` returned, the inner schedule's too."""
         outer = dict(state_dict)
         inner = outer.pop("LinearWarmup_LR", None)
         if isinstance(self.learning_rate, LRScheduler):
             if inner is None:
                 raise ArgumentError(
-                    message("LinearWarmup.set_state_dict(): the state has no LinearWarmup_LR", "its learning_rate is a schedule, whose state is needed too")
+                    message(
+                        "LinearWarmup.set_state_dict(): the state has no LinearWarmup_LR",
+                        "its learning_rate is a schedule, whose state is needed too",
+                    )
                 )
-            self.learning_rate.set_state_dict(inner)  # type: ignore[arg-type]
+            self.learning_rate.set_state_dict(inner)
         super().set_state_dict(outer)
 
     set_dict = set_state_dict
