@@ -239,9 +239,8 @@ def _program_op(program: Program) -> Any:
 def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], static: Callable[[Sequence[Any]], Any]) -> Any:
     """The runtime's callable with the definition's parameters, documentation and signature."""
     parameters = [(p.name, p.kind, _rt.REQUIRED if p.default is REQUIRED else p.default) for p in definition.parameters]
-    op = _rt.Op(name, parameters, lambda op, args: miss(args))
+    op = _rt.Op(name, parameters, lambda op, args: miss(args), definition.aliases)
     op.static = lambda op, args: static(args)
-    op.aliases = definition.aliases
     op.__doc__ = definition.body.__doc__
     op.__signature__ = inspect.Signature(
         [inspect.Parameter(p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in definition.parameters]

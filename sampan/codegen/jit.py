@@ -1,0 +1,207 @@
+"""Kernels as machine code of this process: compile(kernel) gives an address to call.
+
+Compilation is LLVM's code generator alone: the emitter writes vectors, accumulators and loop-invariant values itself, so no middle-end
+pass has anything to do. A kernel takes 5 to 25 ms to compile once, and 0.2 ms to load from the disk cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+import threading
+from collections.abc import Sequence
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from sampan.codegen.disk_cache import DiskCache, Entry
+from sampan.codegen.dtypes import KernelError
+from sampan.codegen.emit import emit_kernel
+from sampan.codegen.llvm_text import Writer
+from sampan.codegen.loop_nodes import Kernel
+
+# One vector instruction of 256 bits takes about this long on a core of 2017; a threading threshold needs no more precision.
+_INSTRUCTION_NS = 0.5
+# What each instruction set builds on: lowering one lowers all that need it.
+_NEEDED_BY = {
+    "sse4.1": ("sse4.2", "avx"),
+    "sse4.2": ("avx",),
+    "avx": ("avx2", "fma", "f16c"),
+    "avx2": ("avx512f",),
+    "fma": ("avx512f",),
+    "f16c": ("avx512f",),
+    "avx512f": ("avx512bw", "avx512vl", "avx512dq", "avx512cd", "avx512vnni", "avx512bf16", "avx512fp16", "avx512vbmi"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledKernel:
+    """Machine code of this process, alive as long as the process. cost_ns estimates one lane element of one row."""
+
+    address: int
+    scratch_rows: int
+    cost_ns: float
+    key: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A processor to emit for."""
+
+    triple: str
+    cpu: str
+    feature_text: str
+    features: frozenset[str]
+
+    @property
+    def vector_bits(self) -> int:
+        """The size of a vector register."""
+        return 512 if "avx512f" in self.features else 256 if "avx" in self.features else 128
+
+
+@functools.cache
+def host_target(without: tuple[str, ...] = ()) -> Target:
+    """This machine's processor, less the named features (such as 'avx2') and whatever needs them."""
+    _initialize()
+    features = dict(llvm.get_host_cpu_features())
+    removed = list(without)
+    while removed:
+        name = removed.pop()
+        features[name] = False
+        removed += _NEEDED_BY.get(name, ())
+        removed += [f for f in features if name == "avx512f" and f.startswith("avx512") and features[f]]
+    text = ",".join(("+" if on else "-") + name for name, on in sorted(features.items()))
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), text, frozenset(n for n, on in features.items() if on))
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # Half of the code generator's time, and of no use here: the emitter's addresses are already base + index.
+    llvm.set_option("sampan", "-disable-lsr")
+    llvm.load_library_permanently("libm.so.6")
+
+
+@functools.cache
+def emitter_version() -> str:
+    """A digest of everything that decides what is emitted: the sources of this package, and llvmlite's version."""
+    digest = hashlib.sha256(llvmlite.__version__.encode() + repr(llvm.llvm_version_info).encode())
+    for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class Compiler:
+    """Compiles for one target and keeps what it compiled. Safe to call from several threads; LLVM itself runs in one at a time."""
+
+    def __init__(self, target: Target, cache: DiskCache) -> None:
+        self.target, self.cache = target, cache
+        self._compiled: dict[str, CompiledKernel] = {}
+        self._lock = threading.Lock()
+        self._machine: llvm.TargetMachine | None = None
+        self._engine: llvm.ExecutionEngine | None = None
+
+    def compile(self, kernel: Kernel) -> CompiledKernel:
+        """The kernel's machine code: from memory, from the disk cache, or compiled now."""
+        known = self._compiled.get(kernel.text)
+        if known is not None:
+            return known
+        with self._lock:
+            known = self._compiled.get(kernel.text)
+            if known is None:
+                known = self._compiled[kernel.text] = self._load_or_compile(kernel)
+            return known
+
+    def key(self, kernel: Kernel) -> bytes:
+        """What names the kernel's code for this target in the disk cache."""
+        parts = (kernel.text, self.target.triple, self.target.cpu, self.target.feature_text, emitter_version())
+        return hashlib.sha256("\0".join(parts).encode()).digest()
+
+    def _load_or_compile(self, kernel: Kernel) -> CompiledKernel:
+        key = self.key(kernel)
+        entry = self.cache.read(key)
+        if entry is None:
+            entry = self._build(kernel, _symbol(key))
+            self.cache.write(key, entry)
+        return CompiledKernel(self._link(entry.code, _symbol(key)), entry.scratch_rows, entry.cost_ns, key.hex())
+
+    def _build(self, kernel: Kernel, symbol: str) -> Entry:
+        text, scratch_rows, cost = llvm_text(kernel, self.target, symbol)
+        module = _parse(text, kernel)
+        return Entry(self._target_machine().emit_object(module), scratch_rows, cost)
+
+    def assembly(self, kernel: Kernel) -> str:
+        """The kernel's machine code as text, for reading."""
+        with self._lock:
+            module = _parse(llvm_text(kernel, self.target, "kernel")[0], kernel)
+            return self._target_machine().emit_assembly(module)
+
+    def _target_machine(self) -> llvm.TargetMachine:
+        if self._machine is None:
+            self._machine = self._make_machine()
+        return self._machine
+
+    def _make_machine(self) -> llvm.TargetMachine:
+        _initialize()
+        return llvm.Target.from_triple(self.target.triple).create_target_machine(cpu=self.target.cpu, features=self.target.feature_text, opt=1, jit=True)
+
+    def _link(self, code: bytes, symbol: str) -> int:
+        if self._engine is None:
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", llvm.create_context()), self._make_machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        address = self._engine.get_function_address(symbol)
+        if not address:
+            raise KernelError(f"the object of kernel {symbol} has no function of that name.")
+        return address
+
+
+def llvm_text(kernel: Kernel, target: Target, symbol: str = "kernel") -> tuple[str, int, float]:
+    """The kernel's LLVM module, the scratch rows it needs and its cost in ns for one lane element."""
+    writer = Writer(target.features)
+    body, plan = emit_kernel(kernel, symbol, writer, target.vector_bits)
+    text = "\n".join([f'target triple = "{target.triple}"', body, *writer.helpers.values(), *sorted(writer.declarations)])
+    return text, plan.scratch_rows, plan.cost * _INSTRUCTION_NS / plan.lanes
+
+
+def _symbol(key: bytes) -> str:
+    return "kernel_" + key.hex()[:40]
+
+
+def _parse(text: str, kernel: Kernel) -> llvm.ModuleRef:
+    try:
+        return llvm.parse_assembly(text, llvm.create_context())
+    except RuntimeError as error:
+        raise KernelError(f"LLVM refuses the code emitted for this kernel ({error}); this is a defect of sampan.codegen.\n{kernel.text}") from error
+
+
+_compilers: dict[tuple[Target, str | None], Compiler] = {}
+_directory: str | None = None
+
+
+def set_cache_directory(directory: str | None) -> None:
+    """Where compile() keeps objects from now on; None keeps them in memory only."""
+    global _directory
+    _directory = directory
+
+
+def compiler_for(target: Target | None = None, directory: str | None = None) -> Compiler:
+    """The process's compiler for a target (this machine's if None) and a cache directory (set_cache_directory's if None)."""
+    place = (target or host_target(), directory or _directory)
+    if place not in _compilers:
+        _compilers[place] = Compiler(place[0], DiskCache(place[1]))
+    return _compilers[place]
+
+
+def compile(kernel: Kernel, features: Sequence[str] = ()) -> CompiledKernel:
+    """The kernel's machine code for this machine; `features` names instruction sets not to use, such as ('avx2',)."""
+    return compiler_for(host_target(tuple(features))).compile(kernel)
+
+
+def compile_many(kernels: Sequence[Kernel], features: Sequence[str] = ()) -> list[CompiledKernel]:
+    """compile() of each kernel, in order."""
+    compiler = compiler_for(host_target(tuple(features)))
+    return [compiler.compile(kernel) for kernel in kernels]

@@ -1,0 +1,159 @@
+"""Arithmetic, comparison, rounding and logic."""
+
+from __future__ import annotations
+
+from sampan.codegen.llvm_text import Value, make_type
+from sampan.codegen.scalar_ops import scalar_op
+
+HALF_EXACT = ("float32", "float64")
+
+
+def sign_bit(x: Value) -> Value:
+    """The float's sign bit, alone, as an integer."""
+    return x.integer_bits() & (1 << (x.type.bits - 1))
+
+
+def copy_sign(magnitude: Value, sign: Value) -> Value:
+    return magnitude.writer.intrinsic("copysign", magnitude, sign)
+
+
+def absolute(x: Value) -> Value:
+    return x.writer.intrinsic("fabs", x)
+
+
+scalar_op("neg", "iuf")(lambda x: -x)
+scalar_op("add", "iuf", 2)(lambda a, b: a + b)
+scalar_op("sub", "iuf", 2)(lambda a, b: a - b)
+scalar_op("mul", "iuf", 2)(lambda a, b: a * b)
+scalar_op("div", "f", 2, cost=5)(lambda a, b: a / b)
+scalar_op("add", "b", 2)(lambda a, b: a | b)
+scalar_op("mul", "b", 2)(lambda a, b: a & b)
+scalar_op("abs", "f")(absolute)
+scalar_op("abs", "i")(lambda x: (x < 0).where(-x, x))
+scalar_op("abs", "bu", cost=0)(lambda x: x)
+scalar_op("sqrt", "f", cost=6)(lambda x: x.writer.intrinsic("sqrt", x))
+scalar_op("rsqrt", "f", cost=10)(lambda x: 1.0 / x.writer.intrinsic("sqrt", x))
+scalar_op("copysign", "f", 2, cost=2)(copy_sign)
+
+for _relation in ("eq", "ne", "lt", "le", "gt", "ge"):
+    scalar_op(_relation, "biuf", 2, "bool")(lambda a, b, relation=_relation: a.compare(relation, b))
+
+
+@scalar_op("sign", "f", cost=3)
+def sign(x: Value) -> Value:
+    """-1, 0 or 1; NaN stays NaN and a zero keeps its sign."""
+    one = copy_sign(x.writer.constant(1.0, x.type), x)
+    return x.compare("one", 0.0).where(one, x)
+
+
+@scalar_op("sign", "i", cost=3)
+def integer_sign(x: Value) -> Value:
+    return (x > 0).where(1, (x < 0).where(-1, x))
+
+
+@scalar_op("sign", "u", cost=2)
+def unsigned_sign(x: Value) -> Value:
+    return (x > 0).where(1, x)
+
+
+# Rounding. Without SSE4.1 (or another ISA's instruction) LLVM calls libm for each lane, which is right, only slow.
+
+scalar_op("floor", "f")(lambda x: x.writer.intrinsic("floor", x))
+scalar_op("ceil", "f")(lambda x: x.writer.intrinsic("ceil", x))
+scalar_op("trunc", "f")(lambda x: x.writer.intrinsic("trunc", x))
+scalar_op("round", "f")(lambda x: x.writer.intrinsic("rint", x))
+for _name in ("floor", "ceil", "trunc", "round"):
+    scalar_op(_name, "biu", cost=0)(lambda x: x)
+
+scalar_op("isnan", "f", result="bool")(lambda x: x.is_nan())
+scalar_op("isinf", "f", result="bool", cost=2)(lambda x: absolute(x).equals(float("inf")))
+scalar_op("isfinite", "f", result="bool", cost=2)(lambda x: absolute(x).compare("one", float("inf")))
+for _name, _answer in (("isnan", False), ("isinf", False), ("isfinite", True)):
+    scalar_op(_name, "biu", result="bool", cost=0)(lambda x, answer=_answer: x.writer.constant(answer, x.type.bool()))
+
+
+# Extremes. maximum and minimum give NaN when an argument is NaN; fmax and fmin give the other argument.
+
+
+@scalar_op("maximum", "f", 2, cost=3)
+def maximum(a: Value, b: Value) -> Value:
+    return a.is_nan().where(a, (a > b).where(a, b))
+
+
+@scalar_op("minimum", "f", 2, cost=3)
+def minimum(a: Value, b: Value) -> Value:
+    return a.is_nan().where(a, (a < b).where(a, b))
+
+
+@scalar_op("fmax", "f", 2, cost=3)
+def fmax(a: Value, b: Value) -> Value:
+    return a.is_nan().where(b, (a < b).where(b, a))
+
+
+@scalar_op("fmin", "f", 2, cost=3)
+def fmin(a: Value, b: Value) -> Value:
+    return a.is_nan().where(b, (a > b).where(b, a))
+
+
+for _name in ("maximum", "fmax"):
+    scalar_op(_name, "iu", 2)(lambda a, b: (a > b).where(a, b))
+    scalar_op(_name, "b", 2)(lambda a, b: a | b)
+for _name in ("minimum", "fmin"):
+    scalar_op(_name, "iu", 2)(lambda a, b: (a < b).where(a, b))
+    scalar_op(_name, "b", 2)(lambda a, b: a & b)
+
+
+# Logic on truth values (zero is false, NaN is true).
+
+
+def is_true(x: Value) -> Value:
+    return x if x.type.kind == "b" else x.compare("ne", 0)
+
+
+scalar_op("logical_not", "biuf", result="bool")(lambda x: ~is_true(x))
+scalar_op("logical_and", "biuf", 2, "bool")(lambda a, b: is_true(a) & is_true(b))
+scalar_op("logical_or", "biuf", 2, "bool")(lambda a, b: is_true(a) | is_true(b))
+scalar_op("logical_xor", "biuf", 2, "bool")(lambda a, b: is_true(a) ^ is_true(b))
+scalar_op("bitwise_not", "biu")(lambda x: ~x)
+scalar_op("bitwise_and", "biu", 2)(lambda a, b: a & b)
+scalar_op("bitwise_or", "biu", 2)(lambda a, b: a | b)
+scalar_op("bitwise_xor", "biu", 2)(lambda a, b: a ^ b)
+
+
+# Float division with a floor. The remainder comes first, exactly (as Python and NumPy do it), then the quotient.
+
+
+@scalar_op("mod", "f", 2, cost=60)
+def mod(a: Value, b: Value) -> Value:
+    """a - floor(a / b) * b, exactly: it has the divisor's sign; NaN for a zero divisor or an infinite dividend."""
+    remainder = a % b
+    moved = remainder.compare("one", 0.0) & (remainder < 0.0).where(b > 0.0, b < 0.0)
+    return remainder.equals(0.0).where(copy_sign(remainder, b), moved.where(remainder + b, remainder))
+
+
+@scalar_op("floordiv", "f", 2, cost=70)
+def floordiv(a: Value, b: Value) -> Value:
+    """floor(a / b) of the exact quotient; a / b itself (an infinity or NaN) for a zero divisor."""
+    writer = a.writer
+    quotient = a / b
+    with writer.exact():
+        whole = (a - mod(a, b)) / b
+    floor = writer.intrinsic("floor", whole)
+    rounded = (whole - floor > 0.5).where(floor + 1.0, floor)
+    rounded = whole.equals(0.0).where(copy_sign(whole, quotient), rounded)
+    return b.equals(0.0).where(quotient, rounded)
+
+
+@scalar_op("nextafter", "f", 2, cost=12, dtypes=HALF_EXACT)
+def nextafter(a: Value, b: Value) -> Value:
+    """The next representable number after a towards b; b itself when they are equal."""
+    bits = a.integer_bits()
+    step = ((a < b) ^ (bits < 0)).where(bits + 1, bits - 1)
+    tiny = sign_bit(b) | 1
+    moved = a.equals(0.0).where(tiny, step).bits_as(a.type)
+    return a.compare("uno", b).where(a + b, a.equals(b).where(b, moved))
+
+
+def truth_integer(x: Value, bits: int = 32) -> Value:
+    """All ones where a boolean is set, else zero."""
+    return x.convert("sext", make_type("i", bits, x.type.lanes))

@@ -1,0 +1,320 @@
+"""Exponentials, logarithms and hyperbolic functions: minimax polynomials over vectors, at most 2 ulp.
+
+Coefficients are our own Remez fits (relative error below 2**-27 for float32 and 2**-57 for float64 on the reduced range).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from sampan.codegen.llvm_text import F64, Operand, Value, make_type
+from sampan.codegen.mathlib_basic import absolute, copy_sign, sign_bit
+from sampan.codegen.scalar_ops import scalar_op
+
+
+@dataclasses.dataclass(frozen=True)
+class _Format:
+    """What a binary format needs: its layout, the range where exp is neither 0 nor infinite, and polynomials."""
+
+    mantissa_bits: int
+    bias: int
+    round_shift: float  # adding it rounds to an integer, which then sits in the low mantissa bits
+    ln2_high: float  # few enough bits that n * ln2_high is exact
+    ln2_low: float
+    exp_lowest: float
+    exp_highest: float
+    tanh_limit: float  # beyond it tanh rounds to 1
+    least_normal: float
+    exp: tuple[float, ...]  # (exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2
+    log: tuple[float, ...]
+
+
+_FORMATS = {
+    32: _Format(
+        mantissa_bits=23, bias=127, round_shift=1.5 * 2.0**23, ln2_high=0.693115234375, ln2_low=3.194618329871446e-05, exp_lowest=-104.0,
+        exp_highest=89.0, tanh_limit=9.2, least_normal=2.0**-126,
+        exp=(0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.008369418792426586, 0.0013813163386657834),
+        log=(0.33333316445350647, -0.25000810623168945, 0.2000228613615036, -0.16624554991722107, 0.14181186258792877, -0.13128747045993805,
+             0.12881684303283691, -0.07859673351049423),
+    ),
+    64: _Format(
+        mantissa_bits=52, bias=1023, round_shift=1.5 * 2.0**52, ln2_high=0.6931471803691238, ln2_low=1.9082149292705877e-10,
+        exp_lowest=-746.0, exp_highest=710.0, tanh_limit=19.1, least_normal=2.0**-1022,
+        exp=(0.5, 0.16666666666666685, 0.041666666666666734, 0.00833333333331538, 0.0013888888888856023, 0.0001984126990045175,
+             2.4801587377993936e-05, 2.755723082430741e-06, 2.7557230018220087e-07, 2.511343572721352e-08, 2.0927911290692543e-09),
+        log=(0.666666666666674, 0.3999999999937792, 0.2857142875131121, 0.22222197586768258, 0.18183619008268706, 0.1531256955114805,
+             0.14811542100390035),
+    ),
+}  # fmt: skip
+
+
+def _format(x: Value) -> _Format:
+    return _FORMATS[x.type.bits]
+
+
+def _limit(x: Value, lowest: float | None, highest: float | None) -> Value:
+    """x moved into a range; NaN stays."""
+    if lowest is not None:
+        x = (x < lowest).where(lowest, x)
+    return x if highest is None else (x > highest).where(highest, x)
+
+
+def _reduce_by_ln2(x: Value, base_log2: float = math.log2(math.e)) -> tuple[Value, Value, Value]:
+    """x = n * ln(2) + r with |r| <= ln(2) / 2: the bits whose low part is n, n as a float, and r."""
+    writer, f = x.writer, _format(x)
+    shifted = writer.fma(x, base_log2, f.round_shift)
+    n = shifted - f.round_shift
+    r = writer.fma(n, -f.ln2_low, writer.fma(n, -f.ln2_high, x))
+    return shifted.integer_bits(), n, r
+
+
+def _expm1_reduced(r: Value) -> Value:
+    """exp(r) - 1 for |r| <= ln(2) / 2."""
+    writer = r.writer
+    return writer.fma(r * r, writer.polynomial(r, _format(r).exp), r)
+
+
+def _power_of_two(n_bits: Value, float_type_of: Value, bias: int | None = None) -> Value:
+    """2 ** n from an integer whose low bits are n."""
+    f = _format(float_type_of)
+    exponent = (f.bias if bias is None else bias) << f.mantissa_bits
+    return ((n_bits << f.mantissa_bits) + exponent).bits_as(float_type_of.type)
+
+
+def _scale_twice(p: Value, n_bits: Value) -> Value:
+    """(1 + p) * 2 ** n in two exact steps, so that subnormal results round once and large ones overflow to infinity."""
+    half = n_bits.bits_as(n_bits.type.unsigned()) >> 1
+    half = half.bits_as(n_bits.type)
+    first, second = _power_of_two(half, p), _power_of_two(n_bits - half, p)
+    return p.writer.fma(p, first, first) * second
+
+
+@scalar_op("exp", "f", cost=20)
+def exp(x: Value) -> Value:
+    f = _format(x)
+    n_bits, _, r = _reduce_by_ln2(_limit(x, f.exp_lowest, f.exp_highest))
+    return _scale_twice(_expm1_reduced(r), n_bits)
+
+
+def exp_within_range(x: Value) -> Value:
+    """exp(x) where the result is known to be a normal number, or x NaN."""
+    n_bits, _, r = _reduce_by_ln2(x)
+    scale = _power_of_two(n_bits, x)
+    return x.writer.fma(_expm1_reduced(r), scale, scale)
+
+
+@scalar_op("exp2", "f", cost=20)
+def exp2(x: Value) -> Value:
+    writer, f = x.writer, _format(x)
+    log2e = math.log2(math.e)
+    x = _limit(x, f.exp_lowest * log2e - 1, f.exp_highest * log2e)
+    shifted = x + f.round_shift
+    r = (x - (shifted - f.round_shift)) * math.log(2)
+    return _scale_twice(_expm1_reduced(r), shifted.integer_bits())
+
+
+@scalar_op("expm1", "f", cost=22)
+def expm1(x: Value) -> Value:
+    writer, f = x.writer, _format(x)
+    limited = _limit(x, -2.0 * f.tanh_limit, f.exp_highest)
+    n_bits, n, r = _reduce_by_ln2(limited)
+    p = _expm1_reduced(r)
+    half = _power_of_two(n_bits, x, f.bias - 1)  # 2 ** (n - 1), which does not overflow
+    scaled = writer.fma(p, half, half - 0.5) * 2.0
+    return _with_sign_of(x, n.equals(0.0).where(p, scaled))
+
+
+def _with_sign_of(x: Value, value: Value) -> Value:
+    """value, negative where x is: keeps -0.0 for an odd function whose other signs are right already."""
+    return (value.integer_bits() | sign_bit(x)).bits_as(x.type)
+
+
+@scalar_op("tanh", "f", cost=24)
+def tanh(x: Value) -> Value:
+    """(exp(2 |x|) - 1) / (exp(2 |x|) + 1), with the sign of x."""
+    writer, f = x.writer, _format(x)
+    limited = _limit(absolute(x), None, f.tanh_limit)
+    n_bits, _, r = _reduce_by_ln2(limited + limited)
+    scale = _power_of_two(n_bits, x)
+    growth = writer.fma(_expm1_reduced(r), scale, scale - 1.0)
+    return _with_sign_of(x, growth / (growth + 2.0))
+
+
+@scalar_op("sigmoid", "f", cost=27)
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + exp(-x)), from exp(-|x|) so that both ends keep their precision."""
+    decay = exp(-absolute(x))
+    return (x < 0.0).where(decay, 1.0) / (decay + 1.0)
+
+
+@scalar_op("sinh", "f", cost=35)
+def sinh(x: Value) -> Value:
+    """From m = expm1(|x|): (m + m / (m + 1)) / 2; by halves near the overflow."""
+    size = absolute(x)
+    growth = expm1(size)
+    small = (growth + growth / (growth + 1.0)) * 0.5
+    half = exp(size * 0.5)
+    large = half * 0.5 * half
+    return copy_sign((size > _format(x).exp_highest - 2.0).where(large, (size > 30.0).where(growth * 0.5, small)), x)
+
+
+@scalar_op("cosh", "f", cost=42)
+def cosh(x: Value) -> Value:
+    size = absolute(x)
+    growth = exp(size)
+    small = (growth + 1.0 / growth) * 0.5
+    half = exp(size * 0.5)
+    return (size > _format(x).exp_highest - 2.0).where(half * 0.5 * half, small)
+
+
+# Logarithms. x = 2**e * m with m in [sqrt(1/2), sqrt(2)); log(x) = e * log(2) + log(m).
+
+
+def _split_exponent(x: Value) -> tuple[Value, Value]:
+    """e as a float and m, for positive finite x, subnormal numbers included."""
+    f = _format(x)
+    subnormal = x < f.least_normal
+    scaled = subnormal.where(x * 2.0**f.mantissa_bits, x)
+    bits = scaled.integer_bits()
+    root_half = 0x3F3504F3 if x.type.bits == 32 else 0x3FE6A09E667F3BCD
+    exponent = (bits - root_half) & (-1 << f.mantissa_bits)
+    m = (bits - exponent).bits_as(x.type)
+    correction = subnormal.where(x.writer.constant(-float(f.mantissa_bits), x.type), 0.0)
+    return _exponent_as_float(exponent, x) + correction, m
+
+
+def _exponent_as_float(exponent: Value, x: Value) -> Value:
+    """An integer held in the exponent field's place, as a float."""
+    f = _format(x)
+    if x.type.bits == 32:
+        return (exponent >> f.mantissa_bits).convert("sitofp", x.type)
+    # AVX2 has no int64 to float64 conversion and no 64-bit arithmetic shift; small integers go through the mantissa instead.
+    magic = 2.0**52 + 2.0**51
+    magic_bits = 0x4338000000000000
+    biased = (exponent + (1 << 62)).bits_as(exponent.type.unsigned()) >> f.mantissa_bits
+    return ((biased.bits_as(exponent.type) + (magic_bits - (1 << 10))).bits_as(x.type)) - magic
+
+
+def _log_parts(f_: Value) -> tuple[Value, Value]:
+    """log(1 + f) as f + t for 1 + f in [sqrt(1/2), sqrt(2)), t being the smaller part."""
+    writer, f = f_.writer, _format(f_)
+    square = f_ * f_
+    if f_.type.bits == 32:
+        return f_, writer.fma(square * f_, writer.polynomial(f_, f.log), square * -0.5)
+    s = f_ / (f_ + 2.0)
+    z = s * s
+    half_square = square * 0.5
+    return f_, s * (half_square + z * writer.polynomial(z, f.log)) - half_square
+
+
+def _finish_log(x: Value, result: Value, zero_at: Operand = 0.0) -> Value:
+    """Puts in the values outside the positive finite numbers."""
+    result = (x < float("inf")).where(result, x)
+    result = (x.equals(zero_at)).where(-math.inf, result)
+    return (x < zero_at).where(math.nan, result)
+
+
+@scalar_op("log", "f", cost=34)
+def log(x: Value) -> Value:
+    writer, f = x.writer, _format(x)
+    e, m = _split_exponent(x)
+    large, small = _log_parts(m - 1.0)
+    return _finish_log(x, writer.fma(e, f.ln2_high, writer.fma(e, f.ln2_low, small) + large))
+
+
+_BASES = {  # log(2) and log(e) of the base, each as a high part of few bits and the rest
+    ("log2", 32): (1.0, 0.0, 1.4423828125, 0.00031222839606925845),
+    ("log2", 64): (1.0, 0.0, 1.4426950407214463, 1.6751713164886512e-10),
+    ("log10", 32): (0.301025390625, 4.605039066518657e-06, 0.4342041015625, 9.038033749675378e-05),
+    ("log10", 64): (0.3010299955494702, 1.1451100898021838e-10, 0.4342944818781689, 2.5082946711645275e-11),
+}
+
+
+def _log_to_base(x: Value, base: str) -> Value:
+    writer = x.writer
+    two_high, two_low, e_high, e_low = _BASES[base, x.type.bits]
+    e, m = _split_exponent(x)
+    large, small = _log_parts(m - 1.0)
+    # large is split as well, so that its product with e_high is exact on every target
+    kept = (large.integer_bits() & (-1 << (12 if x.type.bits == 32 else 27))).bits_as(x.type)
+    rest = (large - kept) + small
+    low = writer.fma(rest, e_high, (kept + rest) * e_low + e * two_low)
+    with writer.exact():
+        first, second = e * two_high, kept * e_high
+        total = first + second
+        larger_first = absolute(first) > absolute(second)
+        lost = larger_first.where((first - total) + second, (second - total) + first)
+        result = total + (lost + low)
+    return _finish_log(x, result)
+
+
+scalar_op("log2", "f", cost=45)(lambda x: _log_to_base(x, "log2"))
+scalar_op("log10", "f", cost=45)(lambda x: _log_to_base(x, "log10"))
+
+
+@scalar_op("log1p", "f", cost=44)
+def log1p(x: Value) -> Value:
+    """log of 1 + x with the rounding error of the sum put back."""
+    writer, f = x.writer, _format(x)
+    with writer.exact():
+        total = x + 1.0
+        back = total - 1.0
+        lost = (1.0 - (total - back)) + (x - back)
+    bits = total.integer_bits()
+    root_half = 0x3F3504F3 if x.type.bits == 32 else 0x3FE6A09E667F3BCD
+    exponent = (bits - root_half) & (-1 << f.mantissa_bits)
+    inverse = ((f.bias << f.mantissa_bits) - exponent).bits_as(x.type)
+    with writer.exact():
+        fraction = ((bits - exponent).bits_as(x.type) - 1.0) + lost * inverse
+    e = _exponent_as_float(exponent, x)
+    large, small = _log_parts(fraction)
+    result = writer.fma(e, f.ln2_high, writer.fma(e, f.ln2_low, small) + large)
+    return _with_sign_of(x, _finish_log(x, result, -1.0))
+
+
+@scalar_op("asinh", "f", cost=70)
+def asinh(x: Value) -> Value:
+    """log1p(|x| + x**2 / (1 + sqrt(1 + x**2))); log(|x|) + log(2) where the square would overflow."""
+    size = absolute(x)
+    square = size * size
+    root = x.writer.intrinsic("sqrt", square + 1.0)
+    usual = log1p(size + square / (root + 1.0))
+    huge = log(size) + math.log(2)
+    return copy_sign((size > 2.0 ** (_format(x).bias // 2 - 2)).where(huge, usual), x)
+
+
+@scalar_op("acosh", "f", cost=70)
+def acosh(x: Value) -> Value:
+    t = x - 1.0
+    usual = log1p(t + x.writer.intrinsic("sqrt", x.writer.fma(t, t, t + t)))
+    return (x > 2.0 ** (_format(x).bias // 2 - 2)).where(log(x) + math.log(2), (x < 1.0).where(math.nan, usual))
+
+
+@scalar_op("atanh", "f", cost=60)
+def atanh(x: Value) -> Value:
+    size = absolute(x)
+    return copy_sign(log1p((size + size) / (1.0 - size)) * 0.5, x)
+
+
+# Powers.
+
+
+@scalar_op("pow", "f", 2, cost=110)
+def pow_float(x: Value, y: Value) -> Value:
+    """C's pow: float32 by way of float64 vectors, float64 by libm lane by lane (it needs a logarithm of 64 bits and more)."""
+    writer = x.writer
+    if x.type.bits == 64:
+        return writer.map_lanes(lambda a, b: writer.call("pow", F64, [a, b]), x, y)
+    wide = make_type("f", 64, x.type.lanes)
+    size = absolute(x)
+    power = exp(log(size.convert("fpext", wide)) * y.convert("fpext", wide)).convert("fptrunc", x.type)
+    whole = writer.intrinsic("trunc", y).equals(y)
+    half = y * 0.5
+    odd = whole & writer.intrinsic("trunc", half).compare("une", half)
+    negative = x.integer_bits() < 0
+    signed = (odd & negative).where(-power, power)
+    undefined = (x < 0.0) & ~whole & size.compare("one", math.inf)
+    signed = undefined.where(math.nan, signed)
+    signed = (size.equals(1.0) & absolute(y).equals(math.inf)).where(1.0, signed)
+    return (x.equals(1.0) | y.equals(0.0)).where(1.0, signed)

@@ -1,0 +1,90 @@
+"""The error function and its relatives, the gamma function's logarithm and its derivative."""
+
+from __future__ import annotations
+
+import math
+
+from sampan.codegen.llvm_text import F64, Value
+from sampan.codegen.mathlib_basic import absolute, copy_sign
+from sampan.codegen.mathlib_exponential import exp, exp_within_range, log, log1p
+from sampan.codegen.mathlib_trigonometric import call_libm
+from sampan.codegen.scalar_ops import scalar_op
+
+# Our own Remez fits. Below the switch: erf(x) / x - 1 in x**2. Above: log(erfc(t)) / t + 1 in t.
+_ERF_SWITCH = 0.92
+_ERF_SMALL = (0.12837916612625122, -0.37612634897232056, 0.11283694207668304, -0.02685927040874958, 0.005200633313506842, -0.0008137425757013261,
+              8.345179958269e-05)  # fmt: skip
+_ERF_LARGE = (-0.12864279747009277, -0.6351745128631592, -0.10619837045669556, 0.02372877113521099, -0.003626664401963353, 0.00031890705577097833,
+              -1.084085670299828e-05)  # fmt: skip
+
+
+@scalar_op("erf", "f", cost=36)
+def erf(x: Value) -> Value:
+    """float32 by polynomials over vectors, float64 by libm lane by lane."""
+    if x.type.bits == 64:
+        return call_libm("erf", x)
+    writer = x.writer
+    size = absolute(x)
+    limited = (size > 4.0).where(4.0, size)
+    exponent = writer.fma(limited, writer.polynomial(limited, _ERF_LARGE), -limited)
+    large = copy_sign(1.0 - exp_within_range(exponent), x)
+    small = writer.fma(x, writer.polynomial(x * x, _ERF_SMALL), x)
+    return (size > _ERF_SWITCH).where(large, (size <= _ERF_SWITCH).where(small, x))
+
+
+scalar_op("erfc", "f", cost=200)(lambda x: call_libm("erfc", x))
+scalar_op("lgamma", "f", cost=300)(lambda x: call_libm("lgamma", x))
+
+
+# Giles, "Approximating the erfinv function" (2010): a start for Newton's method, good to a few units of float32.
+_ERFINV_CENTRE = (1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06, -3.5233877e-06, 3.43273939e-07,
+                  2.81022636e-08)  # fmt: skip
+_ERFINV_TAIL = (2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844, 0.00134934322, 0.000100950558,
+                -0.000200214257)  # fmt: skip
+
+
+@scalar_op("erfinv", "f", cost=600)
+def erfinv(x: Value) -> Value:
+    """A polynomial start, then Halley's steps in float64 on erf, or on erfc near the ends, where erf has no digits left."""
+    writer = x.writer
+    if x.type.bits == 32:
+        return erfinv(x.convert("fpext", F64.with_lanes(x.type.lanes))).convert("fptrunc", x.type)
+    size = absolute(x)
+    w = -(log1p(-size) + log1p(size))
+    centre = writer.polynomial(w - 2.5, _ERFINV_CENTRE)
+    tail = writer.polynomial(writer.intrinsic("sqrt", w) - 3.0, _ERFINV_TAIL)
+    y = (w < 5.0).where(centre, tail) * size
+    near_end = size > 0.5
+    for _ in range(3):
+        missing = near_end.where((1.0 - size) - call_libm("erfc", y), call_libm("erf", y) - size)
+        missing = near_end.where(-missing, missing)
+        step = missing / (exp(-(y * y)) * (2.0 / math.sqrt(math.pi)))
+        y = y - step / (y * step + 1.0)
+    y = size.equals(1.0).where(math.inf, (size > 1.0).where(math.nan, y))
+    tiny = size < 1e-150
+    y = tiny.where(size * (math.sqrt(math.pi) / 2.0), y)
+    return x.is_nan().where(x, copy_sign(y, x))
+
+
+@scalar_op("digamma", "f", cost=200)
+def digamma(x: Value) -> Value:
+    """The derivative of lgamma: the recurrence up to 10, then the asymptotic series; the reflection formula for negative numbers."""
+    writer = x.writer
+    if x.type.bits == 32:
+        return digamma(x.convert("fpext", F64.with_lanes(x.type.lanes))).convert("fptrunc", x.type)
+    reflected = x <= 0.0
+    y = reflected.where(1.0 - x, x)
+    shift = writer.constant(0.0, x.type)
+    for _ in range(10):
+        small = y < 10.0
+        shift = small.where(shift - 1.0 / y, shift)
+        y = small.where(y + 1.0, y)
+    inverse = 1.0 / y
+    z = inverse * inverse
+    series = z * writer.polynomial(z, (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12))
+    value = log(y) - inverse * 0.5 - series + shift
+    fraction = x - writer.intrinsic("rint", x)
+    value = reflected.where(value - math.pi / call_libm("tan", fraction * math.pi), value)
+    pole = (reflected & fraction.equals(0.0)) | x.equals(-math.inf)
+    value = pole.where(math.nan, value)
+    return x.equals(0.0).where(-copy_sign(writer.constant(math.inf, x.type), x), value)

@@ -1,0 +1,96 @@
+"""Public callables of all operators, built from their definitions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _rt
+from ..base.errors import ArgumentTypeError
+from ..ir.program import Value
+from ..ops.define import OPERATORS, OpDef
+from .dispatch import Dispatcher
+from .random import default_generator
+
+#: Every operator's callable by its internal name, in-place forms under theirs (``add``, ``add_``).
+OPS: dict[str, Callable[..., Any]] = {}
+_modules: dict[str, dict[str, Callable[..., Any]]] = {}
+
+
+def _keyed(definition: OpDef, op: Any, name: str) -> Callable[..., Any]:
+    """The callable of a random operator: each call draws the next key."""
+    shown = tuple(p for p in definition.parameters if p.name != "key")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(shown):
+            raise ArgumentTypeError(f"{name}() takes at most {len(shown)} arguments, got {len(args)}")
+        return op(*args, **kwargs, key=default_generator.next_key())
+
+    functools.update_wrapper(call, op, assigned=("__doc__",), updated=())
+    call.__name__ = call.__qualname__ = name
+    call.__signature__ = op.__signature__.replace(  # type: ignore[attr-defined]
+        parameters=[p for p in op.__signature__.parameters.values() if p.name != "key"]
+    )
+    return call
+
+
+def _callable(definition: OpDef, inplace_name: str = "") -> Callable[..., Any]:
+    name = inplace_name or definition.name
+    op = Dispatcher(definition, inplace_name).op
+    is_random = any(p.name == "key" for p in definition.parameters)
+    return _keyed(definition, op, name) if is_random else op
+
+
+def publish(module: str, name: str, function: Callable[..., Any]) -> None:
+    """Make the function public as ``sampan.<module>.<name>`` (an empty module: ``sampan.<name>``)."""
+    _modules.setdefault(module, {})[name] = function
+
+
+def public_names(module: str) -> dict[str, Callable[..., Any]]:
+    """What operators contribute to the public module: names to callables."""
+    return dict(_modules.get(module, {}))
+
+
+def composed(
+    api: str | Sequence[str] = "", method: bool | str | Sequence[str] = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Publish a plain function over operators, such as one whose result's shape depends on data; also as methods of Tensor."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for path in (api,) if isinstance(api, str) else api:
+            if path:
+                module, _, name = path.rpartition(".")
+                publish(module, name, function)
+        attached = () if method is False else (function.__name__,) if method is True else (method,) if isinstance(method, str) else tuple(method)
+        for name in attached:
+            attach(name, function)
+        OPS[function.__name__] = function
+        return function
+
+    return decorate
+
+
+def attach(name: str, function: Any) -> None:
+    """Add a method or property to Tensor and to symbolic Values."""
+    setattr(_rt.Tensor, name, function)
+    setattr(Value, name, function)
+
+
+def build() -> None:
+    """Build and publish every definition's callables."""
+    for definition in OPERATORS.values():
+        forms = [(definition.name, _callable(definition))] + [(n, _callable(definition, n)) for n in definition.inplace]
+        for name, function in forms:
+            OPS[name] = function
+        for path in definition.api:
+            module, _, name = path.rpartition(".")
+            publish(module, name, forms[0][1])
+            for inplace_name, function in forms[1:]:
+                publish(module, inplace_name, function)
+        for name in definition.methods:
+            attach(name, forms[0][1])
+        for name, function in forms[1:]:
+            if definition.api:
+                attach(name, function)
+

@@ -1,0 +1,162 @@
+"""Functions whose result's shape depends on data: computed when called, outside of any Program, and differentiable through gathers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _rt
+from ..base.errors import ArgumentTypeError, DTypeError, ShapeError, message
+from ..ops.arguments import dtype_name, normalized_axis
+from .build import OPS, composed
+
+Tensor = _rt.Tensor
+
+
+def require_tensor(name: str, parameter: str, value: Any) -> Tensor:
+    """The value, if it is a Tensor; an error that says what to do otherwise."""
+    if not isinstance(value, Tensor):
+        raise ArgumentTypeError(message(f"{name}(): {parameter} is a {type(value).__name__}", "it must be a Tensor", "convert it with to_tensor() first"))
+    return value
+
+
+def from_array(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor over the array's memory."""
+    return _rt.from_numpy(np.ascontiguousarray(array), False)
+
+
+def mask_indices(mask: Tensor) -> list[Tensor]:
+    """For each axis of a bool mask, the int64 positions along it where the mask holds."""
+    return [from_array(part) for part in np.nonzero(mask.numpy_view())]
+
+
+@composed("nonzero", method=True)
+def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
+    """The positions of the elements that are not zero, in row-major order.
+
+    Args:
+        x: any tensor.
+        as_tuple: give one tensor for each axis in place of one tensor of rows.
+
+    Returns:
+        int64 [count, rank], or a tuple of ``rank`` int64 tensors [count].
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.nonzero(paddle.to_tensor([0.0, 3.0, 0.0, 4.0])).tolist()
+        [[1], [3]]
+    """
+    require_tensor("nonzero", "x", x)
+    parts = np.nonzero(x.numpy_view()) if x.ndim else ()
+    if as_tuple:
+        return tuple(from_array(part) for part in parts)
+    if not x.ndim:
+        return from_array(np.zeros((int(bool(x)), 0), np.int64))
+    return from_array(np.stack(parts, axis=1))
+
+
+@composed("masked_select", method=True)
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements of x where the mask holds, in row-major order, as a 1-D tensor; x and mask are broadcast to one shape.
+
+    Example:
+        >>> import sampan as paddle
+        >>> x = paddle.to_tensor([1.0, 2.0, 3.0])
+        >>> paddle.masked_select(x, x > 1.5).tolist()
+        [2.0, 3.0]
+    """
+    require_tensor("masked_select", "x", x)
+    if require_tensor("masked_select", "mask", mask).dtype.name != "bool":
+        raise DTypeError(message(f"masked_select(): mask is {mask.dtype.name}", "it must be bool"))
+    if list(x.shape) != list(mask.shape):
+        x, mask = OPS["broadcast_tensors"]([x, mask])
+    flat = OPS["reshape"](x, [-1]) if x.ndim != 1 else x
+    return OPS["gather"](flat, from_array(np.flatnonzero(mask.numpy_view())))
+
+
+def _unique_keys(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+@composed("unique", method=True)
+def unique(
+    x: Tensor,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    dtype: Any = "int64",
+    sorted: bool = True,
+) -> Any:
+    """The distinct elements (or slices along ``axis``) in ascending order; NaNs count as one value.
+
+    Args:
+        x: any tensor.
+        return_index: also give where each first occurs.
+        return_inverse: also give each element's position among the distinct ones.
+        return_counts: also give how often each occurs.
+        axis: compare slices along it; None: compare elements of the flattened tensor.
+        dtype: of the index results: int32 or int64.
+        sorted: accepted for compatibility; the result is always sorted.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.unique(paddle.to_tensor([2, 3, 3, 1, 5, 3])).tolist()
+        [1, 2, 3, 5]
+    """
+    require_tensor("unique", "x", x)
+    index_dtype = _index_dtype("unique", dtype)
+    array = _unique_keys(x.numpy_view())
+    along = None if axis is None else normalized_axis("unique", axis, x.ndim)
+    _, first, inverse, counts = np.unique(array, True, True, True, axis=along)
+    picked = np.take(x.numpy_view(), first, axis=along) if along is not None else x.numpy_view().reshape(-1)[first]
+    results = [from_array(picked)]
+    for wanted, part in ((return_index, first), (return_inverse, inverse.reshape(-1)), (return_counts, counts)):
+        if wanted:
+            results.append(from_array(part.astype(index_dtype)))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _index_dtype(name: str, dtype: Any) -> str:
+    found = dtype_name(name, dtype)
+    if found not in ("int32", "int64"):
+        raise DTypeError(message(f"{name}(): dtype={found}", "index results are int32 or int64"))
+    return found
+
+
+@composed("unique_consecutive", method=True)
+def unique_consecutive(
+    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
+) -> Any:
+    """x without the elements (or slices along ``axis``) that equal the one before.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.unique_consecutive(paddle.to_tensor([1, 1, 2, 2, 3, 1])).tolist()
+        [1, 2, 3, 1]
+    """
+    require_tensor("unique_consecutive", "x", x)
+    index_dtype = _index_dtype("unique_consecutive", dtype)
+    array = x.numpy_view()
+    if axis is None:
+        rows, along = array.reshape(-1, 1), 0
+        array = array.reshape(-1)
+    else:
+        along = normalized_axis("unique_consecutive", axis, x.ndim)
+        rows = np.moveaxis(array, along, 0).reshape(array.shape[along], -1)
+    starts = np.ones(len(rows), bool)
+    starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    where = np.flatnonzero(starts)
+    results = [from_array(np.take(array, where, axis=along))]
+    if return_inverse:
+        results.append(from_array((np.cumsum(starts) - 1).astype(index_dtype)))
+    if return_counts:
+        results.append(from_array(np.diff(np.append(where, len(rows))).astype(index_dtype)))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def require_rank(name: str, parameter: str, x: Tensor, rank: int) -> None:
+    """Raise ShapeError when x is not of this rank."""
+    if x.ndim != rank:
+        raise ShapeError(message(f"{name}(): {parameter} has shape {list(x.shape)}", f"it must have {rank} axes"))

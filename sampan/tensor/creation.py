@@ -1,0 +1,139 @@
+"""to_tensor and Parameter: tensors from the user's data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _rt
+from ..base import dtypes, names
+from ..base.errors import ArgumentTypeError, DTypeError, message
+from ..base.places import parse_place
+from ..ops.arguments import dtype_name
+
+Tensor = _rt.Tensor
+
+
+def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
+    """A new tensor with a copy of the data.
+
+    Args:
+        data: a number, a nested list or tuple of numbers and tensors, a NumPy array, or a Tensor.
+        dtype: of the result; by default that of the data, Python floats becoming the default dtype and Python ints int64.
+        place: the CPU, as a Place or a string.
+        stop_gradient: whether no gradient flows to it.
+
+    Raises:
+        ArgumentTypeError: the data holds something that is no number, or its rows differ in length.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]).shape
+        paddle.Size([2, 2])
+    """
+    parse_place("to_tensor", place)
+    name = None if dtype is None else dtype_name("to_tensor", dtype)
+    if isinstance(data, Tensor):
+        result = _rt.copy(data, name)
+    else:
+        result = _rt.from_numpy(to_array(data, name), True)
+    result.stop_gradient = bool(stop_gradient)
+    return result
+
+
+def to_array(data: Any, name: str | None = None) -> np.ndarray[Any, Any]:
+    """The data as a NumPy array of the named dtype, or of the dtype that a tensor of it has."""
+    target = None if name is None else dtypes.numpy_dtype(name)
+    if isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+        _require_supported(array)
+    else:
+        array = _from_python(data)
+        if target is None and not _has_numpy(data):
+            if array.dtype == np.float64:
+                target = dtypes.numpy_dtype(dtypes.default_float())
+            elif array.dtype == np.complex128:
+                target = np.dtype(dtypes.complex_of(dtypes.default_float()))
+    if target is not None and array.dtype != target:
+        with np.errstate(all="ignore"):
+            array = array.real.astype(target) if array.dtype.kind == "c" and dtypes.kind(target.name) != "c" else array.astype(target)
+    return array
+
+
+def _has_numpy(data: Any) -> bool:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (np.ndarray, np.generic, Tensor))
+
+
+def _from_python(data: Any) -> np.ndarray[Any, Any]:
+    if hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
+        return np.asarray(data)
+    try:
+        array = np.array(_without_tensors(data))
+    except (ValueError, TypeError) as error:
+        raise ArgumentTypeError(message("to_tensor(): the data is no rectangular list of numbers", str(error))) from None
+    except OverflowError:
+        raise ArgumentTypeError("to_tensor(): the data holds an integer beyond 64 bits") from None
+    if array.dtype == object and array.size == 0:
+        array = array.astype(np.float64)
+    if array.size == 0 and isinstance(data, (list, tuple)):
+        array = array.astype(np.float64)
+    _require_supported(array)
+    return array
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.numpy_view()
+    if isinstance(data, (list, tuple)):
+        if any(isinstance(d, (list, tuple, Tensor)) for d in data):
+            parts = [_without_tensors(d) for d in data]
+            shapes = {np.shape(p) for p in parts if isinstance(p, np.ndarray)}
+            if len(shapes) > 1 and any(np.size(p) == 1 for p in parts):
+                parts = [np.reshape(p, (1,)) if np.size(p) == 1 else p for p in parts]
+            return parts
+        return data
+    return data
+
+
+def _require_supported(array: np.ndarray[Any, Any]) -> None:
+    if array.dtype.name not in _rt.dtypes:
+        raise DTypeError(
+            message(f"to_tensor(): the data has NumPy dtype {array.dtype}", f"tensors hold {', '.join(_rt.dtypes)}", "convert the array with .astype() first")
+        )
+
+
+class Parameter(Tensor):
+    """A tensor that layers and optimizers train.
+
+    Attributes: ``trainable`` (the opposite of stop_gradient), ``optimize_attr`` (its learning-rate factor), ``regularizer``, ``need_clip``, ``is_distributed``.
+    """
+
+    def __init__(self, data: Tensor, trainable: bool = True, name: str | None = None) -> None:
+        super().__init__()
+        self.stop_gradient = not trainable
+        self.persistable = True
+        self.name = name or names.generate("param")
+        self.optimize_attr = {"learning_rate": 1.0}
+        self.regularizer = None
+        self.do_model_average = None
+        self.need_clip = True
+        self.is_distributed = False
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it is trained."""
+        return not self.stop_gradient
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise ArgumentTypeError(f"trainable must be True or False, got {value!r}")
+        self.stop_gradient = not value
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    __str__ = __repr__

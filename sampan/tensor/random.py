@@ -1,0 +1,93 @@
+"""The random generator: every random operator takes the next key of a counter-based stream, so that results depend on the seed alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+
+from ..base.errors import ArgumentTypeError, message
+
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class GeneratorState:
+    """What ``get_rng_state`` gives: the seed, and how many keys were drawn."""
+
+    seed: int
+    offset: int
+
+
+class Generator:
+    """Hands out one key a call, in program order. Thread safe."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._lock = threading.Lock()
+        self._seed = int.from_bytes(os.urandom(7), "little") if seed is None else seed & _MASK
+        self._offset = 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of this seed; gives the generator."""
+        with self._lock:
+            self._seed, self._offset = seed & _MASK, 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed in use."""
+        return self._seed
+
+    seed = initial_seed
+
+    def get_state(self) -> GeneratorState:
+        """A state that ``set_state`` returns to."""
+        with self._lock:
+            return GeneratorState(self._seed, self._offset)
+
+    def set_state(self, state: GeneratorState) -> None:
+        """Go to a state that ``get_state`` gave."""
+        if not isinstance(state, GeneratorState):
+            raise ArgumentTypeError(message(f"set_state(): got a {type(state).__name__}", "it takes what get_state() gave"))
+        with self._lock:
+            self._seed, self._offset = state.seed, state.offset
+
+    def next_key(self) -> int:
+        """The key of the next random operator: an int64, mixed from seed and position by SplitMix64."""
+        with self._lock:
+            self._offset += 1
+            z = (self._seed * 0xD1342543DE82EF95 + self._offset * 0x9E3779B97F4A7C15) & _MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        z ^= z >> 31
+        return z - (1 << 64) if z >> 63 else z
+
+
+default_generator = Generator()
+
+
+def seed(seed: int) -> Generator:
+    """Seed the default generator; the same seed gives the same numbers on any number of threads.
+
+    Example:
+        >>> import sampan as paddle
+        >>> _ = paddle.seed(7)
+        >>> a = paddle.rand([2])
+        >>> _ = paddle.seed(7)
+        >>> bool((a == paddle.rand([2])).all())
+        True
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ArgumentTypeError(message(f"seed(): got {seed!r}", "it takes an integer"))
+    return default_generator.manual_seed(seed)
+
+
+def get_rng_state(device: str | None = None) -> list[GeneratorState]:
+    """The default generator's state, as a list with one entry."""
+    return [default_generator.get_state()]
+
+
+def set_rng_state(state_list: list[GeneratorState], device: str | None = None) -> None:
+    """Go to the state that ``get_rng_state`` gave."""
+    if not isinstance(state_list, (list, tuple)) or len(state_list) != 1:
+        raise ArgumentTypeError("set_rng_state() takes the list of one state that get_rng_state() gave")
+    default_generator.set_state(state_list[0])
