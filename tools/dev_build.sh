@@ -10,4 +10,4 @@ mkdir -p build
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE="$(command -v "$python")" -DSAMPAN_IN_PLACE=ON "${launcher[@]}" "$@" >build/dev.log 2>&1 || { cat build/dev.log; exit 1; }
-cmake --build build/dev
+nice cmake --build build/dev

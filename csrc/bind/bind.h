@@ -4,10 +4,12 @@
 
 namespace sampan {
 
-void bind_base(nanobind::module_& m);    // dtypes, errors, threads, allocator, CPU
-void bind_tensor(nanobind::module_& m);  // Layout, Tensor, copies, views
-void bind_interop(nanobind::module_& m); // NumPy, DLPack, buffers
-void bind_plan(nanobind::module_& m);    // Plan and the native registry
-void bind_eager(nanobind::module_& m);   // csrc/eager: Op, Entry, tape
+void bind_errors(nanobind::module_& m);   // which classes errors are raised as
+void bind_process(nanobind::module_& m);  // threads, allocator, CPU
+void bind_tensor(nanobind::module_& m);   // Layout, copies, views
+void bind_numpy(nanobind::module_& m);    // arrays as tensors and back
+void bind_dlpack(nanobind::module_& m);   // tensors of other libraries and back
+void bind_plan(nanobind::module_& m);     // Plan and the native registry
+void bind_eager(nanobind::module_& m);    // Op, Entry, tape
 
 }  // namespace sampan

@@ -5,6 +5,8 @@
 
 #include "tensor/layout.h"
 
+struct _object;  // CPython's PyObject
+
 namespace sampan {
 
 // A block of memory that any number of tensors view. The version counts in-place writes; backward compares it.
@@ -32,9 +34,15 @@ Ref<Storage> allocate_storage(size_t size_bytes);
 // Over memory that someone else owns; deleter runs with the last reference, on any thread.
 Ref<Storage> external_storage(void* data, size_t size_bytes, void (*deleter)(Storage*), void* context);
 
+// A Python object as the cycle collector's callbacks take it; this layer only passes it through.
+using VisitObject = int (*)(_object* object, void* arg);
+
 // Defined by the eager layer: gradient, graph edge, hooks, name. Kept opaque here so that the layer below does not know autograd.
 struct AutogradMeta {
   virtual ~AutogradMeta() = default;
+  // For the cycle collector, which asks only while the tensor's Python object is its sole owner.
+  virtual int visit_python(VisitObject visit, void* arg) const { return 0; }
+  virtual void clear_python() {}
 };
 
 struct Tensor final : RefCounted {
