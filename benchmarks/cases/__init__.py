@@ -1,0 +1,10 @@
+"""All cases, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from . import convolution, eager, elementwise, lenet, matmul, rows
+from .case import Case
+
+CASES: tuple[Case, ...] = (*eager.CASES, *matmul.CASES, *elementwise.CASES, *rows.CASES, *convolution.CASES, *lenet.CASES)
+BY_NAME = {case.name: case for case in CASES}
+LENET = lenet.NAME
