@@ -173,17 +173,16 @@ def _has_masked_access(writer: Writer, d: DType) -> bool:
     return d.bits in (32, 64) and "avx2" in writer.features or {"avx512bw", "avx512vl"} <= writer.features
 
 
-def gather(writer: Writer, base: Value, offsets: Value, dtype: str, tail: Tail | None) -> Register:
-    """One element a lane, from base + offset; dead lanes read lane 0's element again, which is always there."""
+def gather_raw(writer: Writer, base: Value, offsets: Value, dtype: str, tail: Tail | None) -> Value:
+    """One element a lane, from base + offset, as memory holds them; dead lanes read lane 0's element again, which is always there."""
     lanes = offsets.type.lanes
     if tail is not None:
         offsets = tail.mask.where(offsets, offsets.lane(0).splat(lanes))
     d = DTYPES[dtype]
-    scalars = [writer.load(writer.address(base, offsets.lane(k), element_text(dtype)), _memory_type(d, 0), _alignment(d)) for k in range(lanes)]
-    if d.kind != "c":
-        return decode(writer.join_lanes(scalars), dtype)
-    pairs = [decode(s, dtype) for s in scalars]
-    return Complex(writer.join_lanes([p.re for p in pairs]), writer.join_lanes([p.im for p in pairs]))  # type: ignore[union-attr]
+    elements = [writer.load(writer.address(base, offsets.lane(k), element_text(dtype)), _memory_type(d, 0), _alignment(d)) for k in range(lanes)]
+    if d.kind == "c":
+        elements = [e.lane(part) for e in elements for part in (0, 1)]
+    return writer.join_lanes(elements)
 
 
 def scatter_strided(writer: Writer, raw: Value, base: Value, stride: Value, dtype: str, lanes: int, tail: Tail | None) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from sampan.codegen.dtypes import DTYPES
 from sampan.codegen.emit_cast import cast
-from sampan.codegen.emit_memory import Register, Tail, decode, element_text, gather, load_raw, load_scalar, register_type
+from sampan.codegen.emit_memory import Register, Tail, decode, element_text, gather_raw, load_raw, load_scalar, register_type
 from sampan.codegen.emit_plan import Place, Plan
 from sampan.codegen.llvm_text import I64, Value, Writer
 from sampan.codegen.loop_nodes import Kernel, param_offsets
@@ -148,14 +147,7 @@ class Evaluator:
             raws = self.writer.choose(scope.is_full, lambda: read(None), lambda: read(scope.tail))
         for position, k in enumerate(loads):
             mine = raws[position * scope.copies : (position + 1) * scope.copies]
-            if DTYPES[self.kernel.nodes[k].dtype].kind == "c" and self.kernel.buffers[int(self.kernel.nodes[k].attr)].lane == "n":  # type: ignore[arg-type]
-                scope.values[k] = [self._split_pair(raw) for raw in mine]
-            else:
-                scope.values[k] = [decode(raw, self.kernel.nodes[k].dtype) for raw in mine]
-
-    def _split_pair(self, raw: Value) -> Complex:
-        half = raw.type.lanes // 2
-        return Complex(self.writer.shuffle(raw, raw, list(range(half))), self.writer.shuffle(raw, raw, list(range(half, 2 * half))))
+            scope.values[k] = [decode(raw, self.kernel.nodes[k].dtype) for raw in mine]
 
     def _load_vector(self, scope: Scope, k: int, copy: int, tail: Tail | None) -> Value:
         buffer = int(self.kernel.nodes[k].attr)  # type: ignore[arg-type]
@@ -166,14 +158,7 @@ class Evaluator:
             return load_raw(self.writer, self.writer.address(scope.pointers[buffer], position, element_text(dtype)), dtype, scope.lanes, tail)
         stride = self.parameters.lane_stride(buffer)
         offsets = (position.splat(scope.lanes) + self.writer.iota(I64.with_lanes(scope.lanes))) * stride.splat(scope.lanes)
-        return self._gather_raw(scope.pointers[buffer], offsets, dtype, tail)
-
-    def _gather_raw(self, base: Value, offsets: Value, dtype: str, tail: Tail | None) -> Value:
-        """Strided lanes in memory's form, so that full and partial vectors meet in one phi; complex ones as all reals, then all imaginaries."""
-        value = gather(self.writer, base, offsets, dtype, tail)
-        if isinstance(value, Complex):
-            return self.writer.shuffle(value.re, value.im, list(range(2 * offsets.type.lanes)))
-        return value
+        return gather_raw(self.writer, scope.pointers[buffer], offsets, dtype, tail)
 
     def _value(self, scope: Scope, k: int, lanes: int, copy: int) -> Register:
         node, writer = self.kernel.nodes[k], self.writer
@@ -211,4 +196,4 @@ class Evaluator:
             assert scope.lane is not None
             position = (scope.lane + copy * lanes).splat(lanes) + writer.iota(I64.with_lanes(lanes))
             offset = offset + (position if self.kernel.buffers[buffer].lane == "1" else position * self.parameters.lane_stride(buffer).splat(lanes))
-        return gather(writer, scope.pointers[buffer], offset, node.dtype, scope.tail)
+        return decode(gather_raw(writer, scope.pointers[buffer], offset, node.dtype, scope.tail), node.dtype)

@@ -102,7 +102,8 @@ class Compiler:
         self._compiled: dict[str, CompiledKernel] = {}
         self._lock = threading.Lock()
         self._machine: llvm.TargetMachine | None = None
-        self._engine: llvm.ExecutionEngine | None = None
+        self._linker: llvm.LLJIT | None = None
+        self._libraries: list[llvm.ResourceTracker] = []
 
     def compile(self, kernel: Kernel) -> CompiledKernel:
         """The kernel's machine code: from memory, from the disk cache, or compiled now."""
@@ -146,17 +147,17 @@ class Compiler:
 
     def _make_machine(self) -> llvm.TargetMachine:
         _initialize()
-        return llvm.Target.from_triple(self.target.triple).create_target_machine(cpu=self.target.cpu, features=self.target.feature_text, opt=1, jit=True)
+        # Small code reaches its constants relative to the instruction; the linker puts all sections of an object in one block.
+        return llvm.Target.from_triple(self.target.triple).create_target_machine(
+            cpu=self.target.cpu, features=self.target.feature_text, opt=1, reloc="pic", codemodel="small", jit=True
+        )
 
     def _link(self, code: bytes, symbol: str) -> int:
-        if self._engine is None:
-            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", llvm.create_context()), self._make_machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
-        address = self._engine.get_function_address(symbol)
-        if not address:
-            raise KernelError(f"the object of kernel {symbol} has no function of that name.")
-        return address
+        if self._linker is None:
+            self._linker = llvm.create_lljit_compiler(self._make_machine(), use_jit_link=True)
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol).link(self._linker, symbol)
+        self._libraries.append(library)  # dropping it would unload the code
+        return library[symbol]
 
 
 def llvm_text(kernel: Kernel, target: Target, symbol: str = "kernel") -> tuple[str, int, float]:

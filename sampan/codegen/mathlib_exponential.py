@@ -60,69 +60,88 @@ def _limit(x: Value, lowest: float | None, highest: float | None) -> Value:
     return x if highest is None else (x > highest).where(highest, x)
 
 
-def _reduce_by_ln2(x: Value, base_log2: float = math.log2(math.e)) -> tuple[Value, Value, Value]:
-    """x = n * ln(2) + r with |r| <= ln(2) / 2: the bits whose low part is n, n as a float, and r."""
+@dataclasses.dataclass(frozen=True)
+class _Reduced:
+    """x = n * ln(2) + high + low with |high + low| <= ln(2) / 2; the low bits of `bits` are n + offset."""
+
+    bits: Value
+    n: Value
+    high: Value
+    low: Value
+
+
+def _reduce_by_ln2(x: Value, offset: int) -> _Reduced:
     writer, f = x.writer, _format(x)
-    shifted = writer.fma(x, base_log2, f.round_shift)
-    n = shifted - f.round_shift
-    r = writer.fma(n, -f.ln2_low, writer.fma(n, -f.ln2_high, x))
-    return shifted.integer_bits(), n, r
+    shifted = writer.fma(x, math.log2(math.e), f.round_shift + offset)
+    n = shifted - (f.round_shift + offset)
+    return _Reduced(shifted.integer_bits(), n, writer.fma(n, -f.ln2_high, x), n * -f.ln2_low)
 
 
-def _expm1_reduced(r: Value) -> Value:
-    """exp(r) - 1 for |r| <= ln(2) / 2."""
-    writer = r.writer
-    return writer.fma(r * r, writer.polynomial(r, _format(r).exp), r)
+def _expm1_reduced(reduced: _Reduced) -> Value:
+    """exp(r) - 1 for the reduced argument r, with r rounded."""
+    writer = reduced.high.writer
+    r = reduced.high + reduced.low  # contracted with the product in low
+    square = r * r
+    return writer.fma(square, writer.polynomial(r, _format(r).exp, square), r)
 
 
-def _power_of_two(n_bits: Value, float_type_of: Value, bias: int | None = None) -> Value:
-    """2 ** n from an integer whose low bits are n."""
-    f = _format(float_type_of)
-    exponent = (f.bias if bias is None else bias) << f.mantissa_bits
-    return ((n_bits << f.mantissa_bits) + exponent).bits_as(float_type_of.type)
+def _expm1_in_parts(reduced: _Reduced) -> tuple[Value, Value]:
+    """exp(r) - 1 as a sum whose larger part is exact, for those who cannot afford the rounding of r."""
+    writer = reduced.high.writer
+    r = reduced.high + reduced.low
+    square = r * r
+    return reduced.high, writer.fma(square, writer.polynomial(r, _format(r).exp, square), reduced.low)
 
 
-def _scale_twice(p: Value, n_bits: Value) -> Value:
-    """(1 + p) * 2 ** n in two exact steps, so that subnormal results round once and large ones overflow to infinity."""
-    half = n_bits.bits_as(n_bits.type.unsigned()) >> 1
-    half = half.bits_as(n_bits.type)
-    first, second = _power_of_two(half, p), _power_of_two(n_bits - half, p)
+def _power_of_two(biased: Value, x: Value) -> Value:
+    """2 ** n from an integer whose low bits are n plus the format's bias."""
+    return (biased << _format(x).mantissa_bits).bits_as(x.type)
+
+
+def _scale_twice(p: Value, bits: Value) -> Value:
+    """(1 + p) * 2 ** n, the low bits of `bits` being n plus twice the bias.
+
+    The two factors are exact, so that subnormal results round once and large ones overflow to infinity.
+    """
+    half = (bits.bits_as(bits.type.unsigned()) >> 1).bits_as(bits.type)
+    first, second = _power_of_two(half, p), _power_of_two(bits - half, p)
     return p.writer.fma(p, first, first) * second
 
 
-@scalar_op("exp", "f", cost=20)
+@scalar_op("exp", "f", cost=18)
 def exp(x: Value) -> Value:
     f = _format(x)
-    n_bits, _, r = _reduce_by_ln2(_limit(x, f.exp_lowest, f.exp_highest))
-    return _scale_twice(_expm1_reduced(r), n_bits)
+    reduced = _reduce_by_ln2(_limit(x, f.exp_lowest, f.exp_highest), 2 * f.bias)
+    return _scale_twice(_expm1_reduced(reduced), reduced.bits)
 
 
-def exp_within_range(x: Value) -> Value:
-    """exp(x) where the result is known to be a normal number, or x NaN."""
-    n_bits, _, r = _reduce_by_ln2(x)
-    scale = _power_of_two(n_bits, x)
-    return x.writer.fma(_expm1_reduced(r), scale, scale)
+def _careful_exp(x: Value, exponent_change: int = 0) -> Value:
+    """exp(x) * 2 ** exponent_change for x within exp's limits, without the rounding of the reduced argument."""
+    reduced = _reduce_by_ln2(x, 2 * _format(x).bias + exponent_change)
+    larger, smaller = _expm1_in_parts(reduced)
+    return _scale_twice(larger + smaller, reduced.bits)
 
 
-@scalar_op("exp2", "f", cost=20)
+@scalar_op("exp2", "f", cost=18)
 def exp2(x: Value) -> Value:
     writer, f = x.writer, _format(x)
     log2e = math.log2(math.e)
     x = _limit(x, f.exp_lowest * log2e - 1, f.exp_highest * log2e)
-    shifted = x + f.round_shift
-    r = (x - (shifted - f.round_shift)) * math.log(2)
-    return _scale_twice(_expm1_reduced(r), shifted.integer_bits())
+    shift = f.round_shift + 2 * f.bias
+    shifted = x + shift
+    r = (x - (shifted - shift)) * math.log(2)
+    square = r * r
+    return _scale_twice(writer.fma(square, writer.polynomial(r, f.exp, square), r), shifted.integer_bits())
 
 
 @scalar_op("expm1", "f", cost=22)
 def expm1(x: Value) -> Value:
     writer, f = x.writer, _format(x)
-    limited = _limit(x, -2.0 * f.tanh_limit, f.exp_highest)
-    n_bits, n, r = _reduce_by_ln2(limited)
-    p = _expm1_reduced(r)
-    half = _power_of_two(n_bits, x, f.bias - 1)  # 2 ** (n - 1), which does not overflow
-    scaled = writer.fma(p, half, half - 0.5) * 2.0
-    return _with_sign_of(x, n.equals(0.0).where(p, scaled))
+    reduced = _reduce_by_ln2(_limit(x, -2.0 * f.tanh_limit, f.exp_highest), f.bias - 1)
+    larger, smaller = _expm1_in_parts(reduced)
+    half = _power_of_two(reduced.bits, x)  # 2 ** (n - 1), which does not overflow
+    scaled = writer.fma(smaller, half, writer.fma(larger, half, half - 0.5)) * 2.0
+    return _with_sign_of(x, reduced.n.equals(0.0).where(larger + smaller, scaled))
 
 
 def _with_sign_of(x: Value, value: Value) -> Value:
@@ -130,42 +149,58 @@ def _with_sign_of(x: Value, value: Value) -> Value:
     return (value.integer_bits() | sign_bit(x)).bits_as(x.type)
 
 
-@scalar_op("tanh", "f", cost=24)
+_TANH_SWITCH = 0.27
+_TANH_SMALL = (-0.3333321511745453, 0.1332276314496994, -0.05123395100235939)  # (tanh(x) / x - 1) / x**2 in x**2, for float32
+
+
+@scalar_op("tanh", "f", cost=28)
 def tanh(x: Value) -> Value:
-    """(exp(2 |x|) - 1) / (exp(2 |x|) + 1), with the sign of x."""
+    """(exp(2 |x|) - 1) / (exp(2 |x|) + 1) with the sign of x; near 0 that loses a bit: float32 takes a polynomial there."""
     writer, f = x.writer, _format(x)
     limited = _limit(absolute(x), None, f.tanh_limit)
-    n_bits, _, r = _reduce_by_ln2(limited + limited)
-    scale = _power_of_two(n_bits, x)
-    growth = writer.fma(_expm1_reduced(r), scale, scale - 1.0)
-    return _with_sign_of(x, growth / (growth + 2.0))
+    reduced = _reduce_by_ln2(limited + limited, f.bias)
+    scale = _power_of_two(reduced.bits, x)
+    if x.type.bits == 32:
+        growth = writer.fma(_expm1_reduced(reduced), scale, scale - 1.0)
+        square = limited * limited
+        small = writer.fma(limited * square, writer.polynomial(square, _TANH_SMALL), limited)
+        return _with_sign_of(x, (limited < _TANH_SWITCH).where(small, growth / (growth + 2.0)))
+    larger, smaller = _expm1_in_parts(reduced)
+    growth = writer.fma(smaller, scale, writer.fma(larger, scale, scale - 1.0))
+    divisor = growth + 2.0
+    with writer.exact():
+        lost = (2.0 - divisor) + growth
+    value = growth / divisor
+    return _with_sign_of(x, value - value * (lost / divisor))
 
 
-@scalar_op("sigmoid", "f", cost=27)
+@scalar_op("sigmoid", "f", cost=28)
 def sigmoid(x: Value) -> Value:
-    """1 / (1 + exp(-x)), from exp(-|x|) so that both ends keep their precision."""
-    decay = exp(-absolute(x))
-    return (x < 0.0).where(decay, 1.0) / (decay + 1.0)
+    """z / (1 + z) with z = exp(-|x|), taken from 1 or from z itself so that both ends keep their precision."""
+    z = _careful_exp(_limit(-absolute(x), _format(x).exp_lowest, None))
+    ratio = z / (z + 1.0)
+    return (x < 0.0).where(x.writer.fma(-z, ratio, z), 1.0 - ratio)
 
 
-@scalar_op("sinh", "f", cost=35)
+@scalar_op("sinh", "f", cost=60)
 def sinh(x: Value) -> Value:
-    """From m = expm1(|x|): (m + m / (m + 1)) / 2; by halves near the overflow."""
+    """(m + m / (m + 1)) / 2 with m = expm1(|x|) where |x| is small, exp(|x|) / 2 - exp(-|x|) / 2 beyond."""
     size = absolute(x)
     growth = expm1(size)
     small = (growth + growth / (growth + 1.0)) * 0.5
-    half = exp(size * 0.5)
-    large = half * 0.5 * half
-    return copy_sign((size > _format(x).exp_highest - 2.0).where(large, (size > 30.0).where(growth * 0.5, small)), x)
+    half = _half_exp(size)
+    return copy_sign((size > 2.0).where(half - 0.25 / half, small), x)
 
 
-@scalar_op("cosh", "f", cost=42)
+@scalar_op("cosh", "f", cost=32)
 def cosh(x: Value) -> Value:
-    size = absolute(x)
-    growth = exp(size)
-    small = (growth + 1.0 / growth) * 0.5
-    half = exp(size * 0.5)
-    return (size > _format(x).exp_highest - 2.0).where(half * 0.5 * half, small)
+    half = _half_exp(absolute(x))
+    return half + 0.25 / half
+
+
+def _half_exp(size: Value) -> Value:
+    """exp(size) / 2, which overflows later than exp."""
+    return _careful_exp(_limit(size, None, _format(size).exp_highest + 2.0), -1)
 
 
 # Logarithms. x = 2**e * m with m in [sqrt(1/2), sqrt(2)); log(x) = e * log(2) + log(m).
@@ -201,7 +236,7 @@ def _log_parts(f_: Value) -> tuple[Value, Value]:
     writer, f = f_.writer, _format(f_)
     square = f_ * f_
     if f_.type.bits == 32:
-        return f_, writer.fma(square * f_, writer.polynomial(f_, f.log), square * -0.5)
+        return f_, writer.fma(square * f_, writer.polynomial(f_, f.log, square), square * -0.5)
     s = f_ / (f_ + 2.0)
     z = s * s
     half_square = square * 0.5
@@ -264,7 +299,8 @@ def log1p(x: Value) -> Value:
     bits = total.integer_bits()
     root_half = 0x3F3504F3 if x.type.bits == 32 else 0x3FE6A09E667F3BCD
     exponent = (bits - root_half) & (-1 << f.mantissa_bits)
-    inverse = ((f.bias << f.mantissa_bits) - exponent).bits_as(x.type)
+    # 2 ** -e; at the largest e it would leave the exponent's range, and there the lost part no longer matters
+    inverse = (x > 2.0 ** (f.bias - 2)).where(0.0, ((f.bias << f.mantissa_bits) - exponent).bits_as(x.type))
     with writer.exact():
         fraction = ((bits - exponent).bits_as(x.type) - 1.0) + lost * inverse
     e = _exponent_as_float(exponent, x)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 
 from sampan.codegen.llvm_text import F64, Value
-from sampan.codegen.mathlib_basic import absolute, copy_sign
-from sampan.codegen.mathlib_exponential import exp, exp_within_range, log, log1p
+from sampan.codegen.mathlib_basic import absolute, copy_sign, sign_bit
+from sampan.codegen.mathlib_exponential import exp, log, log1p
 from sampan.codegen.mathlib_trigonometric import call_libm
 from sampan.codegen.scalar_ops import scalar_op
 
-# Our own Remez fits. Below the switch: erf(x) / x - 1 in x**2. Above: log(erfc(t)) / t + 1 in t.
-_ERF_SWITCH = 0.92
-_ERF_SMALL = (0.12837916612625122, -0.37612634897232056, 0.11283694207668304, -0.02685927040874958, 0.005200633313506842, -0.0008137425757013261,
-              8.345179958269e-05)  # fmt: skip
-_ERF_LARGE = (-0.12864279747009277, -0.6351745128631592, -0.10619837045669556, 0.02372877113521099, -0.003626664401963353, 0.00031890705577097833,
-              -1.084085670299828e-05)  # fmt: skip
+# Our own Remez fits. Below the switch: erf(x) / x - 1 in x**2. Above: log2(erfc(t)) / t in t, and 2**r for |r| <= 1/2 with 23 bits,
+# which suffice because erfc is small there.
+_ERF_SWITCH = 0.865
+_ERF_SMALL = (0.12837916612625122, -0.37612560391426086, 0.11282576620578766, -0.02679617889225483, 0.005039642099291086, -0.0006244497490115464)
+_ERF_LARGE = (-1.6281218528747559, -0.9170800447463989, -0.15195061266422272, 0.03308134153485298, -0.004656459670513868, 0.000310945586534217)
+_EXP2_SHORT = (1.0000001192092896, 0.6931469440460205, 0.24022120237350464, 0.05550713837146759, 0.00967553909868002, 0.001327633741311729)
 
 
-@scalar_op("erf", "f", cost=36)
+@scalar_op("erf", "f", cost=34)
 def erf(x: Value) -> Value:
     """float32 by polynomials over vectors, float64 by libm lane by lane."""
     if x.type.bits == 64:
@@ -26,10 +26,13 @@ def erf(x: Value) -> Value:
     writer = x.writer
     size = absolute(x)
     limited = (size > 4.0).where(4.0, size)
-    exponent = writer.fma(limited, writer.polynomial(limited, _ERF_LARGE), -limited)
-    large = copy_sign(1.0 - exp_within_range(exponent), x)
+    exponent = limited * writer.polynomial(limited, _ERF_LARGE)
+    shifted = exponent + 1.5 * 2.0**23
+    power = writer.polynomial(exponent - (shifted - 1.5 * 2.0**23), _EXP2_SHORT)
+    erfc = (power.integer_bits() + (shifted.integer_bits() << 23)).bits_as(x.type)
+    large = ((1.0 - erfc).integer_bits() | sign_bit(x)).bits_as(x.type)
     small = writer.fma(x, writer.polynomial(x * x, _ERF_SMALL), x)
-    return (size > _ERF_SWITCH).where(large, (size <= _ERF_SWITCH).where(small, x))
+    return (size > _ERF_SWITCH).where(large, small)
 
 
 scalar_op("erfc", "f", cost=200)(lambda x: call_libm("erfc", x))

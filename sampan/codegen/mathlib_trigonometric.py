@@ -20,7 +20,7 @@ _SHORT_PARTS = {
 _FUSED_LIMIT = {32: 30000.0, 64: 1.0e6}
 _SHORT_LIMIT = {32: 6000.0, 64: 1.0e6}
 _SIN = {
-    32: (-0.1666666716337204, 0.008333329111337662, -0.00019839256128761917, 2.7175640298082726e-06),
+    32: (-0.16666653752326965, 0.008332131430506706, -0.00019510849961079657),
     64: (-0.16666666666666627, 0.00833333333332128, -0.00019841269828866734, 2.7557313355043543e-06, -2.50507039094176e-08,
          1.5893577281425376e-10),
 }  # fmt: skip
@@ -43,22 +43,25 @@ def call_libm(name: str, *args: Value) -> Value:
     return writer.map_lanes(one_lane, *args)
 
 
-def _reduce_by_half_pi(x: Value) -> tuple[Value, Value, Value]:
-    """x = n * pi / 2 + r + tail: the integer whose low bits are n, r with |r| <= pi / 4, and what rounding took from r."""
+def _reduce_by_half_pi(x: Value) -> tuple[Value, Value, Value | None]:
+    """x = n * pi / 2 + r + tail: the integer whose low bits are n, r with |r| <= pi / 4, and (float64 only) what rounding took from r."""
     writer, bits = x.writer, x.type.bits
     round_shift = 1.5 * 2.0 ** (23 if bits == 32 else 52)
     shifted = writer.fma(x, 2.0 / math.pi, round_shift)
     n = shifted - round_shift
     parts = _FUSED_PARTS[bits] if "fma" in writer.features else _SHORT_PARTS[bits]
     r = x
+    if bits == 32:
+        for part in parts:
+            r = writer.fma(n, -part, r)
+        return shifted.integer_bits(), r, None
     for part in parts[:-2]:
         r = writer.fma(n, -part, r)
     with writer.exact():
         before = r
         r = writer.fma(n, -parts[-2], r)
         tail = writer.fma(n, -parts[-2], before - r)
-    tail = writer.fma(n, -parts[-1], tail)
-    return shifted.integer_bits(), r, tail
+    return shifted.integer_bits(), r, writer.fma(n, -parts[-1], tail)
 
 
 def _near_sine(x: Value, quarter_turns: int) -> Value:
@@ -68,11 +71,16 @@ def _near_sine(x: Value, quarter_turns: int) -> Value:
     if quarter_turns:
         n = n + quarter_turns
     z = r * r
-    sine = r + writer.fma(r * z, writer.polynomial(z, _SIN[bits]), tail)
-    with writer.exact():
-        base = 1.0 - z * 0.5
-        lost = (1.0 - base) - z * 0.5
-    cosine = base + writer.fma(z * z, writer.polynomial(z, _COS[bits]), lost - r * tail)
+    sine_rest, cosine_rest = writer.polynomial(z, _SIN[bits]), writer.polynomial(z, _COS[bits])
+    if tail is None:
+        sine = writer.fma(r * z, sine_rest, r)
+        cosine = writer.fma(z * z, cosine_rest, writer.fma(z, -0.5, 1.0))
+    else:
+        sine = r + writer.fma(r * z, sine_rest, tail)
+        with writer.exact():
+            base = 1.0 - z * 0.5
+            lost = (1.0 - base) - z * 0.5
+        cosine = base + writer.fma(z * z, cosine_rest, lost - r * tail)
     value = (n & 1).equals(0).where(sine, cosine)
     sign = (n & 2) << (bits - 2)
     return (value.integer_bits() ^ sign).bits_as(x.type)

@@ -1,0 +1,102 @@
+"""ParamAttr, and how parameters are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import tensor
+from ..base import names
+from ..base.errors import ArgumentTypeError, message
+from ..tensor import Parameter
+from ..tensor.functions import no_grad
+
+
+class ParamAttr:
+    """How a parameter is made and trained.
+
+    Args:
+        name: its name; by default one is generated.
+        initializer: an ``nn.initializer`` object.
+        learning_rate: the factor on the optimizer's learning rate.
+        regularizer: an L1Decay or L2Decay for this parameter alone.
+        trainable: whether it is trained.
+        do_model_average: accepted for compatibility with ModelAverage.
+        need_clip: whether gradient clipping touches it.
+
+    Example:
+        >>> import sampan as paddle
+        >>> attr = paddle.ParamAttr(initializer=paddle.nn.initializer.Constant(0.5))
+        >>> paddle.nn.Linear(1, 1, weight_attr=attr).weight.item()
+        0.5
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        initializer: Any = None,
+        learning_rate: float = 1.0,
+        regularizer: Any = None,
+        trainable: bool = True,
+        do_model_average: bool = True,
+        need_clip: bool = True,
+    ) -> None:
+        if name is not None and not isinstance(name, str):
+            raise ArgumentTypeError(message(f"ParamAttr(): name={name!r}", "it must be a string"))
+        self.name = name
+        self.initializer = initializer
+        self.learning_rate = learning_rate
+        self.regularizer = regularizer
+        self.trainable = trainable
+        self.do_model_average = do_model_average
+        self.need_clip = need_clip
+
+    @staticmethod
+    def _to_attr(arg: Any) -> Any:
+        """A ParamAttr of what layers accept as ``weight_attr``; False for no parameter."""
+        if arg is None or arg is True:
+            return ParamAttr()
+        if arg is False or isinstance(arg, ParamAttr):
+            return arg
+        if isinstance(arg, str):
+            return ParamAttr(name=arg)
+        if callable(arg):
+            return ParamAttr(initializer=arg)
+        raise ArgumentTypeError(
+            message(f"a parameter attribute is a {type(arg).__name__}", "it must be a ParamAttr, an initializer, a name, True, False or None")
+        )
+
+
+#: [weight, bias] that ``initializer.set_global_initializer`` set.
+global_initializers: list[Any] = [None, None]
+
+
+def make_parameter(shape: Sequence[int], attr: Any, dtype: str, is_bias: bool, default_initializer: Any, generated_name: str) -> Parameter | None:
+    """The Parameter that the attr describes, initialised; None for attr False."""
+    if attr is False:
+        return None
+    from .initializer import Constant, XavierUniform
+
+    with no_grad():
+        made = Parameter(tensor.empty([int(n) for n in shape], dtype), attr.trainable, attr.name or generated_name)
+        initializer = attr.initializer or global_initializers[is_bias] or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+        initializer(made)
+    made.optimize_attr = {"learning_rate": attr.learning_rate}
+    made.regularizer = attr.regularizer
+    made.do_model_average = attr.do_model_average
+    made.need_clip = attr.need_clip
+    return made
+
+
+def create_parameter(shape: Sequence[int], dtype: Any = "float32", name: str | None = None, attr: Any = None, is_bias: bool = False, default_initializer: Any = None) -> Parameter | None:
+    """A new parameter on its own.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.create_parameter([2, 3], "float32").shape
+        paddle.Size([2, 3])
+    """
+    found = ParamAttr._to_attr(attr)
+    if name is not None and found is not False and found.name is None:
+        found.name = name
+    return make_parameter(shape, found, tensor.functions.dtype_name("create_parameter", dtype), is_bias, default_initializer, names.generate("create_parameter"))

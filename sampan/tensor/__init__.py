@@ -1,0 +1,50 @@
+"""Layer 5: tensors, their operators' public callables, autograd, and what turns calls into Programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .. import _rt
+from ..base import errors, flags
+
+_rt.set_error_classes(
+    {
+        "shape": errors.ShapeError,
+        "dtype": errors.DTypeError,
+        "index": errors.IndexRangeError,
+        "value": errors.ArgumentError,
+        "type": errors.ArgumentTypeError,
+        "memory": errors.MemoryLimitError,
+        "runtime": errors.AutogradError,
+        "not_implemented": errors.UnsupportedError,
+    }
+)
+
+from . import composed  # noqa: E402
+from .build import OPS, attach, build, public_names  # noqa: E402
+from .creation import Parameter, Tensor, to_tensor  # noqa: E402
+from .dispatch import refresh_context  # noqa: E402
+from .methods import Size, install  # noqa: E402
+from .subscript import Subscripts  # noqa: E402
+
+build()
+install(Subscripts(OPS, to_tensor, composed.mask_indices))
+
+from . import functions  # noqa: E402
+from .operators import install_operators  # noqa: E402
+
+install_operators()
+_rt.set_internal_prefix(str(Path(__file__).resolve().parent.parent))
+_rt.set_record_call_sites(bool(flags.CALL_SITES.value))
+flags.CALL_SITES.on_change = lambda on: _rt.set_record_call_sites(bool(on))
+if flags.NUM_THREADS.value:
+    _rt.set_num_threads(int(flags.NUM_THREADS.value))
+flags.NUM_THREADS.on_change = lambda count: _rt.set_num_threads(int(count))
+if flags.MEMORY_LIMIT_MB.value:
+    _rt.set_memory_limit(int(flags.MEMORY_LIMIT_MB.value) << 20)
+flags.MEMORY_LIMIT_MB.on_change = lambda size: _rt.set_memory_limit(int(size) << 20)
+refresh_context()
+
+globals().update(public_names(""))
+
+__all__ = ["OPS", "Parameter", "Size", "Tensor", "attach", "composed", "functions", "public_names", "to_tensor"]
