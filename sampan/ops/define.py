@@ -43,6 +43,7 @@ class OpDef:
     samples: tuple[Any, ...] = ()
     gradient: Callable[..., Sequence[Value | None]] | None = None
     is_view: bool = False
+    updates: tuple[str, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict)
     tolerance: float = 1.0
     tests: str = "all"
@@ -162,6 +163,7 @@ def op(
     samples: Sequence[Any] = (),
     gradient: Callable[..., Sequence[Value | None]] | None = None,
     is_view: bool = False,
+    updates: Sequence[str] = (),
     aliases: dict[str, str] | None = None,
     tolerance: float = 1.0,
     tests: str = "all",
@@ -178,6 +180,7 @@ def op(
         samples: argument tuples of ``ops.samples`` specifications (the last item may be a dict of keywords).
         gradient: ``rule(op, *output_gradients)``; derived from the definition when not given.
         is_view: the result shares memory with the first operand where strides can express it.
+        updates: the operands that the outputs, in order, are written back into (an optimizer's step).
         aliases: other accepted keyword names, to the parameters' own.
         tolerance: how much wider than usual the tests' tolerance is.
         tests: ``all``, or words of what to leave out: ``nograd`` (no gradient check), ``noempty``, ``noscalar``.
@@ -196,7 +199,7 @@ def op(
         methods = () if method is False else (name,) if method is True else (method,) if isinstance(method, str) else tuple(method)
         in_place = () if inplace is False else (f"{name}_",) if inplace is True else (str(inplace),)
         definition = OpDef(
-            name, function, parameters, tuple(n for n in names if n), methods, in_place, reference, tuple(samples), gradient, is_view, aliases or {}, tolerance, tests
+            name, function, parameters, tuple(n for n in names if n), methods, in_place, reference, tuple(samples), gradient, is_view, tuple(updates), aliases or {}, tolerance, tests
         )
         if name in OPERATORS:
             raise ValueError(f"operator {name} is defined twice")

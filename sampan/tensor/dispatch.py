@@ -114,6 +114,18 @@ def operands_of(definition: OpDef, args: Sequence[Any]) -> list[Any]:
     return found
 
 
+def updated_operands(definition: OpDef, args: Sequence[Any]) -> dict[int, int]:
+    """Output -> the operand it is written back into, for the operands that the definition updates."""
+    found: dict[str, range] = {}
+    at = 0
+    for parameter, value in zip(definition.parameters, args, strict=True):
+        if parameter.kind != "attr":
+            count = len(value) if parameter.kind == "tensors" else int(value is not None)
+            found[parameter.name] = range(at, at + count)
+            at += count
+    return dict(enumerate(k for name in definition.updates for k in found[name]))
+
+
 def layout_of(operand: Any) -> Any:
     """The layout of a Plan's input for a tensor or a Python scalar."""
     scalar = _SCALARS.get(type(operand))
@@ -145,7 +157,7 @@ class Dispatcher:
     def _entry(self, args: Sequence[Any]) -> Any:
         traced = trace(self.definition, args)
         operands = operands_of(self.definition, args)
-        inplace = {0: 0} if self.is_inplace else {}
+        inplace = {0: 0} if self.is_inplace else updated_operands(self.definition, args)
         program = self._checked_inplace(traced.program) if self.is_inplace else traced.program
         return make_entry(program, traced.structure, operands, view=self.definition.is_view and not self.is_inplace, inplace=inplace)
 
