@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
 import re
 from pathlib import Path
 
+from sampan import _rt
 from sampan.base import flags
 from sampan.version import full_version
 
 from .command import Command
-
-# Instruction sets that decide which kernels are generated or which oneDNN kernels run.
-_CPU_FEATURES = re.compile(r"sse4_2|avx|avx2|fma|f16c|avx512\w+|avx_vnni|amx_\w+")
 
 
 def versions() -> dict[str, str]:
@@ -55,15 +52,13 @@ def _installed_version(name: str) -> str | None:
 
 
 def cpu() -> dict[str, str]:
-    """The processor's name, its cores for this process, and the instruction sets that matter."""
-    name, features = platform.processor() or platform.machine(), ""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        text = info.read_text(encoding="utf-8", errors="replace")
-        found = dict(re.findall(r"^(model name|flags)\s*:\s*(.*)$", text, re.MULTILINE))
-        name = found.get("model name", name)
-        features = " ".join(f for f in sorted(set(found.get("flags", "").split())) if _CPU_FEATURES.fullmatch(f))
-    return {"name": name, "cores": str(len(os.sched_getaffinity(0))), "features": features or "unknown"}
+    """The processor's name, the cores this process may use, and the instruction sets that the runtime sees."""
+    name = platform.processor() or platform.machine()
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        found = re.search(r"^model name\s*:\s*(.*)$", listing.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        name = found.group(1) if found else name
+    return {"name": name, "cores": str(len(os.sched_getaffinity(0))), "features": " ".join(_rt.cpu_info()["flags"])}
 
 
 def kernel_cache() -> dict[str, str]:
@@ -74,10 +69,14 @@ def kernel_cache() -> dict[str, str]:
 
 
 def runtime() -> dict[str, str]:
-    """The compiled runtime's file, and its threads."""
-    spec = importlib.util.find_spec("sampan._rt")
-    threads = flags.NUM_THREADS.value or len(os.sched_getaffinity(0))
-    return {"module": (spec.origin if spec else None) or "not built", "threads": str(threads)}
+    """The compiled runtime's file, its oneDNN, and its threads."""
+    found = _rt.cpu_info()
+    return {
+        "module": str(_rt.__file__),
+        "oneDNN": ".".join(map(str, found["onednn_version"])),
+        "oneDNN instruction set": found["onednn_isa"],
+        "threads": str(found["threads"]),
+    }
 
 
 def collect() -> dict[str, dict[str, str]]:
