@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 
 from ..ir.program import Op
 from ..ops.catalog import TABLE
@@ -17,9 +16,9 @@ def host_function(op: Op) -> HostFunction:
     """A function of (input tensors, output tensors) that computes the Op by NumPy and writes the outputs."""
 
     def run(inputs: list[Any], outputs: list[Any]) -> None:
-        results = TABLE.evaluate(op, [np.asarray(t) for t in inputs])
+        results = TABLE.evaluate(op, [t.numpy_view() for t in inputs])
         for target, result in zip(outputs, results, strict=True):
-            np.asarray(target)[...] = result
+            target.numpy_view()[...] = result
 
     run.__name__ = op.name
     return run
@@ -27,4 +26,4 @@ def host_function(op: Op) -> HostFunction:
 
 def copy_elements(inputs: list[Any], outputs: list[Any]) -> None:
     """Write the input's elements to the output."""
-    np.asarray(outputs[0])[...] = np.asarray(inputs[0])
+    outputs[0].numpy_view()[...] = inputs[0].numpy_view()

@@ -12,9 +12,12 @@ from ..base import dtypes, flags
 from ..base.errors import IRError
 from ..ir.program import Op, Program, Value
 from ..ops.primitives.core import PRIMITIVES
+from .form_groups import Axis, Grouping, Unit
 from .host import copy_elements, host_function
-from .places import Place, axis_order, view_of
+from .lower_kernels import lower_trace
+from .places import Place, axis_order, same_elements, view_of
 from .plan_writer import PlanWriter
+from .trace import Trace, can_fuse, trace_copy, trace_group, trace_source
 
 
 def lower(
@@ -26,9 +29,8 @@ def lower(
     is_interpreted: bool,
 ) -> Any:
     """The Plan; see ``compile_program`` for the arguments. ``is_interpreted``: by host instructions only."""
-    lowering = Lowering(program, input_layouts)
-    for op in program.ops:
-        lowering.lower_op(op)
+    lowering = Lowering(program, input_layouts, is_interpreted)
+    lowering.lower_units(inplace)
     lowering.finish_outputs(view_outputs, inplace, output_layouts)
     plan = lowering.writer.finish()
     if flags.dumps("plans"):
@@ -39,10 +41,11 @@ def lower(
 class Lowering:
     """Where each Value of the Program lies, and the Plan written so far."""
 
-    def __init__(self, program: Program, input_layouts: Sequence[Any]) -> None:
+    def __init__(self, program: Program, input_layouts: Sequence[Any], is_interpreted: bool) -> None:
         if len(input_layouts) != len(program.inputs):
             raise IRError(f"{program.name} takes {len(program.inputs)} inputs and was given {len(input_layouts)} layouts")
         self.program = program
+        self.is_interpreted = is_interpreted
         self.writer = PlanWriter(input_layouts)
         self.places: dict[int, Place] = {}
         for k, value in enumerate(program.inputs):
@@ -51,35 +54,104 @@ class Lowering:
                 raise IRError(f"{program.name}: input {k} is {value!r}, its layout says {place.dtype}{list(place.shape)}")
             self.places[id(value)] = place
 
-    def place(self, value: Value) -> Place:
-        """Where the value lies; a constant becomes one of the Plan's own when it is asked for."""
-        found = self.places.get(id(value))
-        if found is None:
-            if value.op is None or value.op.name != "constant":
-                raise IRError(f"{self.program.name}: {value!r} is used before it is computed")
-            found = self.writer.constant(np.asarray(value.op.attributes["value"]).astype(dtypes.numpy_dtype(value.dtype)))
-            self.places[id(value)] = found
-        return found
+    # ------------------------------------------------------------------ units
 
-    def lower_op(self, op: Op) -> None:
-        """Append what computes the Op: nothing for a constant and for a view."""
-        family = PRIMITIVES[op.name].family
-        if op.name == "constant":
-            return
-        if family == "view":
-            view = view_of(self.place(op.inputs[0]), op.name, op.attributes, op.outputs[0].shape)
-            if view is not None:
-                self.places[id(op.outputs[0])] = view
-                return
+    def lower_units(self, inplace: Mapping[int, int]) -> None:
+        """Append the instructions of everything that the outputs depend on."""
+        fast = [_fast_axis(self.places[id(v)]) for v in self.program.inputs]
+        grouping = Grouping(self.program, lambda op: not self.is_interpreted and can_fuse(op), fast)
+        units = grouping.ordered()
+        needed: dict[int, Value] = {}
+        for v in self.program.outputs:
+            self._need(needed, v)
+        work: list[tuple[Unit, list[Trace]]] = []
+        for unit in reversed(units):
+            traces = self._needs_of(unit, needed)
+            if traces is not None:
+                work.append((unit, traces))
+        for unit, traces in reversed(work):
+            if unit.op is not None:
+                self._lower_single(unit.op)
+            for trace in traces:
+                lower_trace(self, trace)
+
+    def _need(self, needed: dict[int, Value], value: Value) -> None:
+        while value.op is not None and PRIMITIVES[value.op.name].family == "view":
+            value = value.op.inputs[0]
+        needed[id(value)] = value
+
+    def _needs_of(self, unit: Unit, needed: dict[int, Value]) -> list[Trace] | None:
+        """The unit's traces, with what they read added to ``needed``; None when nothing needs the unit."""
+        if unit.op is not None:
+            if not any(id(v) in needed for v in unit.op.outputs):
+                return None
+            for v in unit.op.inputs:
+                self._need(needed, v)
+            return []
+        group = unit.group
+        if group is None:
+            return None
+        stored = [v for op in group.ops for v in op.outputs if id(v) in needed]
+        if not stored:
+            return None
+        traces = [trace_group(group, stored)]
+        if not any(s.op == "reduce" for s in traces[0].steps):
+            by_axes: dict[frozenset[Axis | None], list[Value]] = {}
+            for v in stored:
+                by_axes.setdefault(frozenset(group.dims[id(v)]) - {None}, []).append(v)
+            if len(by_axes) > 1:
+                traces = [trace_group(group, values) for values in by_axes.values()]
+        for trace in traces:
+            for leaf in trace.leaves:
+                self._need(needed, leaf.value)
+        return traces
+
+    def _lower_single(self, op: Op) -> None:
         inputs = [self.place(v) for v in op.inputs]
         outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
         self.writer.host(host_function(op), inputs, outputs)
         for v, place in zip(op.outputs, outputs, strict=True):
             self.places[id(v)] = place
 
-    def copy(self, source: Place, target: Place) -> None:
-        """Append a copy of the elements."""
-        self.writer.host(copy_elements, [source], [target])
+    # ------------------------------------------------------------------ places
+
+    def place(self, value: Value) -> Place:
+        """Where the value lies. Views follow their operand; sources, and reshapes that strides cannot express, are computed when asked for."""
+        found = self.places.get(id(value))
+        if found is not None:
+            return found
+        op = value.op
+        if op is None:
+            raise IRError(f"{self.program.name}: {value!r} belongs to another Program")
+        if op.name == "constant":
+            found = self.writer.constant(np.asarray(op.attributes["value"]).astype(dtypes.numpy_dtype(value.dtype)))
+        elif PRIMITIVES[op.name].family == "view":
+            source = self.place(op.inputs[0])
+            found = view_of(source, op.name, op.attributes, value.shape)
+            if found is None:
+                moved = self.writer.allocate(source.dtype, source.shape)
+                self.copy(op.inputs[0], source, moved)
+                found = view_of(moved, op.name, op.attributes, value.shape)
+        elif op.name == "iota":
+            if self.is_interpreted:
+                found = self.writer.allocate(value.dtype, value.shape)
+                self.writer.host(host_function(op), [], [found])
+            else:
+                lower_trace(self, trace_source(value))
+                found = self.places[id(value)]
+        if found is None:
+            raise IRError(f"{self.program.name}: {value!r} is used before it is computed")
+        self.places[id(value)] = found
+        return found
+
+    def copy(self, value: Value, source: Place, target: Place) -> None:
+        """Append a copy of the value's elements from one place to another."""
+        if self.is_interpreted:
+            self.writer.host(copy_elements, [source], [target])
+        else:
+            lower_trace(self, trace_copy(value), {id(value): source}, {id(value): target})
+
+    # ------------------------------------------------------------------ outputs
 
     def finish_outputs(self, view_outputs: Mapping[int, int], inplace: Mapping[int, int], output_layouts: Mapping[int, Any]) -> None:
         """Give every output its own storage, the input it is a view of, or the input it is written into."""
@@ -93,9 +165,10 @@ class Lowering:
             is_view = j in view_outputs and place.buffer is self.writer.inputs[view_outputs[j]]
             strides = tuple(output_layouts[j].strides) if j in output_layouts else place.strides
             is_own = place.buffer.kind == "temporary" and id(place.buffer) not in claimed and _fills_buffer(place)
-            if not is_view and not (is_own and strides == place.strides):
+            is_wanted = same_elements(place, Place(place.buffer, place.dtype, place.shape, strides, place.offset))
+            if not is_view and not (is_own and is_wanted):
                 target = self.writer.allocate(value.dtype, value.shape, strides if j in output_layouts else None)
-                self.copy(place, target)
+                self.copy(value, place, target)
                 place = target
             claimed.add(id(place.buffer))
             results.append(place)
@@ -107,15 +180,20 @@ class Lowering:
         written = {id(self.writer.inputs[i]) for i in inplace.values()}
         for j, i in inplace.items():  # what the writes below would change is read first
             place, target = results[j], self.writer.input_place(i)
-            if id(place.buffer) in written and place != target:
+            if id(place.buffer) in written and not same_elements(place, target):
                 saved = self.writer.allocate(place.dtype, place.shape)
-                self.copy(place, saved)
+                self.copy(self.program.outputs[j], place, saved)
                 results[j] = saved
         for j, i in inplace.items():
             target = self.writer.input_place(i)
-            if results[j] != target:
-                self.copy(results[j], target)
+            if not same_elements(results[j], target):
+                self.copy(self.program.outputs[j], results[j], target)
             results[j] = target
+
+
+def _fast_axis(place: Place) -> int | None:
+    wide = [k for k, n in enumerate(place.shape) if n != 1]
+    return min(wide, key=lambda k: (abs(place.strides[k]) or 1 << 60, -k)) if wide else None
 
 
 def _fills_buffer(place: Place) -> bool:

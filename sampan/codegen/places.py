@@ -66,6 +66,15 @@ def axis_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] 
     return tuple(next(slowest_first) if n != 1 else k for k, n in enumerate(shape))
 
 
+def same_elements(a: Place, b: Place) -> bool:
+    """Whether two places show the same elements in the same order."""
+    if a.buffer is not b.buffer or a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if 0 in a.shape:
+        return True
+    return a.offset == b.offset and all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
+
+
 def reshaped_strides(shape: Sequence[int], strides: Sequence[int], new_shape: Sequence[int]) -> tuple[int, ...] | None:
     """The strides that show the same elements in another shape, or None when no strides can."""
     if 0 in shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.errors import IRError
 from ..ir.builder import current_builder
 from ..ir.program import Op, Program, Value
 from ..ir.rewrite import copy_op, inline, rebuild
@@ -18,7 +19,8 @@ def expand_definitions(program: Program) -> Program:
 
 def _expand(op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
     builder = current_builder()
-    assert builder is not None  # rebuild() makes its builder the current one
+    if builder is None:
+        raise IRError("expand_definitions runs inside rebuild(), whose builder is the current one")
     if op.name in PRIMITIVES:
         return copy_op(builder, op, inputs)
     body = expand_op(Op(op.name, inputs, op.attributes, op.outputs, op.blocks, op.location))

@@ -1,0 +1,138 @@
+"""Lowering of traces: kernels over strided places, results in memory that is walked in the inputs' order, and the two stages of split reductions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..base import dtypes, flags
+from ..ir.program import Value
+from .form_groups import Axis, Dims, Group
+from .places import Place
+from .plan_writer import PlanWriter
+from .schedule import Access, KernelCall, Nest, axis_preference, choose_blocks, make_call, make_nest, size_of
+from .trace import Leaf, Step, Trace
+
+
+class Lowered(Protocol):
+    """What the lowering of a Program offers to the lowering of its kernels."""
+
+    writer: PlanWriter
+    places: dict[int, Place]
+
+    def place(self, value: Value) -> Place:
+        """Where the value lies."""
+
+
+def lower_trace(lowering: Lowered, trace: Trace, sources: Mapping[int, Place] | None = None, targets: Mapping[int, Place] | None = None) -> None:
+    """Append the trace's kernel; its stored values have places afterwards. ``sources``, ``targets``: where values are read and written instead."""
+    sources, targets = sources or {}, targets or {}
+    loads = [_access(leaf, sources.get(id(leaf.value)) or lowering.place(leaf.value)) for leaf in trace.leaves]
+    has_reduce = any(s.op == "reduce" for s in trace.steps)
+    stored = {a for _, _, dims in trace.stores for a in dims if a is not None}
+    axes = [a for a in trace.group.axes if has_reduce or a in stored]
+    given = [_store_access(targets[id(v)], dims, axes) for v, _, dims in trace.stores if id(v) in targets]
+    order = axis_preference(axes, [*given, *loads])
+    stores = []
+    for value, _, dims in trace.stores:
+        target = targets.get(id(value)) or lowering.writer.allocate(value.dtype, value.shape, _strides_along(value.shape, dims, order))
+        stores.append(_store_access(target, dims, axes))
+    nest = make_nest(trace, order, [*loads, *stores])
+    if trace.group.is_split and has_reduce:
+        _lower_split(lowering, trace, nest, loads, stores)
+    else:
+        _append(lowering, make_call(trace, nest, loads, stores, choose_blocks(nest, False)))
+    for (value, _, _), store in zip(trace.stores, stores, strict=True):
+        if id(value) not in targets:
+            lowering.places[id(value)] = store.place
+
+
+def _access(leaf: Leaf, place: Place) -> Access:
+    strides: dict[Axis, int] = {}
+    offset = place.offset
+    for (axis, start, step), stride in zip(leaf.indices, place.strides, strict=True):
+        offset += start * stride
+        if axis is not None and stride:
+            strides[axis] = strides.get(axis, 0) + step * stride
+    return Access(Place(place.buffer, place.dtype, place.shape, place.strides, offset), strides)
+
+
+def _store_access(place: Place, dims: Dims, axes: Sequence[Axis]) -> Access:
+    strides = {a: s for a, s in zip(dims, place.strides, strict=True) if a is not None}
+    return Access(place, strides, len(strides) == len(axes))
+
+
+def _strides_along(shape: tuple[int, ...], dims: Dims, order: Sequence[Axis]) -> tuple[int, ...]:
+    """Dense strides whose axes are as slow and fast as the domain's are in this order."""
+    step, of_axis = 1, {}
+    for axis in reversed(order):
+        if axis in dims:
+            of_axis[axis] = step
+            step *= max(axis.size, 1)
+    return tuple(1 if a is None else of_axis[a] for a in dims)
+
+
+def _lower_split(lowering: Lowered, trace: Trace, nest: Nest, loads: list[Access], stores: list[Access]) -> None:
+    """A first stage that reduces blocks, and a second that combines their results."""
+    blocking = choose_blocks(nest, True)
+    if blocking.count == 1:
+        plain = choose_blocks(nest, False)
+        _append(lowering, make_call(trace, nest, loads, stores, plain))
+        return
+    parts = Axis(blocking.count)
+    steps = list(trace.steps)
+    first_stores, block_strides, seconds = [], [], []
+    values = []
+    for (value, number, dims), store in zip(trace.stores, stores, strict=True):
+        if steps[number].op != "reduce":
+            first_stores.append(store)
+            block_strides.append(0)
+            values.append((value, number, dims))
+            continue
+        wide = "float32" if dtypes.itemsize(value.dtype) == 2 and dtypes.is_floating(value.dtype) else value.dtype
+        number = _widened(steps, number, wide)
+        rows = [size_of(r) for r in nest.outer]
+        lane = size_of(nest.lane) if nest.form == "column" else 1
+        partial = lowering.writer.allocate(wide, (*rows, blocking.count, lane))
+        strides = {axis: s for run, s in zip(nest.outer, partial.strides, strict=False) for axis, s in _run_strides(run, s)}
+        if nest.form == "column":
+            strides |= dict(_run_strides(nest.lane, 1))
+        first_stores.append(Access(partial, strides, is_full=False))
+        block_strides.append(lane)
+        values.append((value, number, dims))
+        seconds.append((value, Access(partial, strides | {parts: lane}), store, str(steps[number].attr)))
+    first = Trace(trace.group, steps, trace.leaves, values)
+    _append(lowering, make_call(first, nest, loads, first_stores, blocking, block_strides))
+    for value, load, store, kind in seconds:
+        axes = [*(a for r in nest.outer for a in r), *(nest.lane if nest.form == "column" else ())]
+        group = Group(domain=(*axes, parts), reduced=frozenset([parts]))
+        second = Trace(group, [Step("load", load.place.dtype, (), 0), Step("reduce", load.place.dtype, (0,), kind)], [], [(value, 1, tuple(axes))])
+        order = [*(a for a in axes if a not in nest.lane), parts, *(nest.lane if nest.form == "column" else ())]
+        inner = make_nest(second, order, [load, store])
+        _append(lowering, make_call(second, inner, [load], [store], choose_blocks(inner, False)))
+
+
+def _run_strides(run: Sequence[Axis], stride: int) -> list[tuple[Axis, int]]:
+    """The stride of every axis of a run whose last one has this stride."""
+    result = []
+    for axis in reversed(run):
+        result.append((axis, stride))
+        stride *= axis.size
+    return result
+
+
+def _widened(steps: list[Step], number: int, dtype: str) -> int:
+    """The reduce step in a wider dtype."""
+    old = steps[number]
+    if old.dtype == dtype:
+        return number
+    steps.append(Step("cast", dtype, old.args))
+    steps.append(Step("reduce", dtype, (len(steps) - 1,), old.attr))
+    return len(steps) - 1
+
+
+def _append(lowering: Lowered, call: KernelCall) -> None:
+    if flags.dumps("loops"):
+        print(f"{call.kernel.text}# params {call.params}, parallel {call.parallel_size}\n", file=sys.stderr)
+    lowering.writer.kernel(call.compiled.address, call.operands, call.params, call.parallel_size, call.cost_ns, call.scratch_bytes)

@@ -1,0 +1,208 @@
+"""From a trace to a kernel call: which axes are outer, inner and lane, how they collapse, and the parameters that say it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .form_groups import Axis
+from .jit import CompiledKernel, compile
+from .loops import Kernel, KernelBuilder
+from .places import Place
+from .trace import Step, Trace
+
+#: Lanes of one part of a map kernel, and of a column kernel. Chosen from nothing but shapes, so that results never depend on threads.
+_MAP_BLOCK, _COLUMN_BLOCK = 8192, 128
+#: Elements of one part of a split reduction, and the most parts.
+_SPLIT_BLOCK, _MOST_PARTS = 16384, 256
+_SCRATCH_ROUNDING = 64
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """Elements that a kernel reads or writes: a place, and the stride along each of the domain's axes."""
+
+    place: Place
+    strides: dict[Axis, int]
+    is_full: bool = True  # of a store: one element for every point of the domain, not for every row
+
+
+@dataclass(eq=False, slots=True)
+class Nest:
+    """The loops, slowest first; every entry is a run of domain axes that one stride walks."""
+
+    outer: list[list[Axis]]
+    inner: list[list[Axis]]
+    lane: list[Axis]
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """What a Plan's kernel instruction holds."""
+
+    kernel: Kernel
+    compiled: CompiledKernel
+    operands: list[Place]
+    params: list[int]
+    parallel_size: int
+    cost_ns: float
+    scratch_bytes: int
+
+
+def axis_preference(axes: Sequence[Axis], accesses: Sequence[Access]) -> list[Axis]:
+    """The axes, slowest first, as most accesses that have all of them walk memory; as given when none does."""
+    votes: dict[tuple[int, ...], int] = {}
+    wide = [k for k, a in enumerate(axes) if a.size != 1]
+    for access in accesses:
+        strides = [access.strides.get(a, 0) for a in axes]
+        if len(wide) > 1 and all(strides[k] for k in wide):
+            order = tuple(sorted(range(len(axes)), key=lambda k: -abs(strides[k])))
+            votes[order] = votes.get(order, 0) + math.prod(a.size for a in axes)
+    if not votes:
+        partial = [a for a in accesses if a.strides]
+        if not partial or any(1 in (abs(s) for s in [access.strides.get(axes[-1], 0)]) for access in partial):
+            return list(axes)
+        fastest = next((a for access in partial for a in axes if access.strides.get(a) == 1), None)
+        return list(axes) if fastest is None else [a for a in axes if a is not fastest] + [fastest]
+    best = max(votes, key=lambda order: votes[order])
+    return [axes[k] for k in best]
+
+
+def make_nest(trace: Trace, order: Sequence[Axis], accesses: Sequence[Access]) -> Nest:
+    """The loops for the axes in this order, slowest first."""
+    reduced = trace.group.reduced if any(s.op == "reduce" for s in trace.steps) else None
+    indexed = {s.attr for s in trace.steps if s.op == "index"}
+    if not reduced:
+        runs = _collapse(order, accesses, indexed)
+        return Nest(runs[:-1], [], runs[-1] if runs else [], "map")
+    kept = [a for a in order if a not in reduced]
+    inside = [a for a in order if a in reduced]
+    if any(s.op == "reduce" and str(s.attr).startswith("arg") for s in trace.steps):
+        inside = [a for a in trace.group.axes if a in reduced]  # positions count in the axes' own order
+        is_row = not kept or order[-1] is inside[-1]
+    else:
+        is_row = order[-1] in reduced
+    if is_row:
+        runs = _collapse(inside, accesses, indexed)
+        return Nest(_collapse(kept, accesses, indexed), runs[:-1], runs[-1], "row")
+    runs = _collapse(kept, accesses, indexed)
+    return Nest(runs[:-1], _collapse(inside, accesses, indexed), runs[-1], "column")
+
+
+def _collapse(axes: Sequence[Axis], accesses: Sequence[Access], indexed: set[Axis]) -> list[list[Axis]]:
+    runs: list[list[Axis]] = []
+    for axis in axes:
+        if runs and axis not in indexed and runs[-1][-1] not in indexed:
+            last = runs[-1][-1]
+            if all(a.strides.get(last, 0) == a.strides.get(axis, 0) * axis.size for a in accesses):
+                runs[-1].append(axis)
+                continue
+        runs.append([axis])
+    return runs
+
+
+def size_of(run: Sequence[Axis]) -> int:
+    """How many positions a run of axes has."""
+    return math.prod(a.size for a in run)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """How the parallel space is cut along one axis of the nest."""
+
+    axis: str  # lane, inner0 or none
+    length: int
+    count: int
+
+
+def choose_blocks(nest: Nest, is_split: bool) -> Blocking:
+    """The blocks of a kernel, from sizes alone."""
+    lane = size_of(nest.lane)
+    rows = math.prod(map(size_of, nest.outer))
+    steps = math.prod(map(size_of, nest.inner))
+    if is_split:
+        total = rows * steps * lane
+        parts = -(-total // _SPLIT_BLOCK)
+        if nest.form == "column":
+            rows *= -(-lane // 4096)
+        parts = max(1, min(parts, _MOST_PARTS) // max(rows, 1))
+        first = size_of(nest.inner[0]) if nest.inner else 0
+        if nest.form == "column" or first >= min(parts, lane):
+            return _blocks("inner0", first, -(-first // parts))
+        length = -(-lane // parts)
+        return _blocks("lane", lane, -(-length // 64) * 64)
+    if nest.form == "row":
+        return Blocking("none", 0, 1)
+    if nest.form == "column":
+        return _blocks("lane", lane, _COLUMN_BLOCK)
+    return _blocks("lane", lane, _MAP_BLOCK)
+
+
+def _blocks(axis: str, size: int, length: int) -> Blocking:
+    length = max(1, min(length, max(size, 1)))
+    return Blocking(axis, length, max(1, -(-size // length)))
+
+
+def make_call(trace: Trace, nest: Nest, loads: Sequence[Access], stores: Sequence[Access], blocking: Blocking, block_strides: Sequence[int] = ()) -> KernelCall:
+    """The kernel and its parameters. ``block_strides``: of a split reduction, for every store the elements from one block's result to the next."""
+    has_inner = bool(nest.inner)
+    lane_size = size_of(nest.lane)
+    builder = KernelBuilder(len(nest.outer), len(nest.inner), nest.form == "row", blocking.axis)
+    is_split = blocking.axis == "inner0" or (nest.form == "row" and blocking.axis == "lane")
+    params = [size_of(r) for r in nest.outer] + [size_of(r) for r in nest.inner] + [lane_size, blocking.length]
+
+    def add_buffer(name: str, access: Access, direction: str, block_stride: int | None) -> int:
+        outer = [access.strides.get(r[-1], 0) for r in nest.outer]
+        inner = [access.strides.get(r[-1], 0) for r in nest.inner]
+        lane = access.strides.get(nest.lane[-1], 0) if nest.lane else 0
+        kind = "0" if lane == 0 else "1" if lane == 1 else "n"
+        if direction == "out":
+            steps_inner = has_inner and access.is_full
+        else:
+            steps_inner = any(inner)
+        params.extend(outer)
+        if block_stride is not None:
+            params.append(block_stride)
+        params.extend(inner)
+        params.append(lane)
+        return builder.buffer(name, access.place.dtype, direction, kind, steps_inner)
+
+    reads = [add_buffer(f"in{k}", a, "in", None) for k, a in enumerate(loads)]
+    writes = [add_buffer(f"out{k}", a, "out", (block_strides[k] if block_strides else 0) if is_split else None) for k, a in enumerate(stores)]
+    names = {run[0]: f"{kind}{k}" for kind, runs in (("outer", nest.outer), ("inner", nest.inner)) for k, run in enumerate(runs)}
+    if nest.lane:
+        names[nest.lane[0]] = "lane"
+    nodes: list[int] = []
+    for step in trace.steps:
+        nodes.append(_add_step(builder, step, nodes, reads, names))
+    for k, (_, step_number, _) in enumerate(trace.stores):
+        builder.store(writes[k], builder.cast(stores[k].place.dtype, nodes[step_number]))
+    kernel = builder.build()
+    compiled = compile(kernel)
+    rows = math.prod(map(size_of, nest.outer))
+    steps = math.prod(map(size_of, nest.inner))
+    lanes = blocking.length if blocking.axis == "lane" else lane_size
+    if blocking.axis == "inner0":
+        steps = -(-steps // blocking.count)
+    scratch = -(-lanes // _SCRATCH_ROUNDING) * _SCRATCH_ROUNDING * 8 * compiled.scratch_rows
+    cost = compiled.cost_ns * max(lanes, 1) * max(steps, 1)
+    return KernelCall(kernel, compiled, [a.place for a in (*loads, *stores)], params, rows * blocking.count, cost, scratch)
+
+
+def _add_step(builder: KernelBuilder, step: Step, nodes: list[int], reads: Sequence[int], names: dict[Axis, str]) -> int:
+    args = [nodes[a] for a in step.args]
+    if step.op == "load":
+        return builder.load(reads[step.attr])
+    if step.op == "const":
+        return builder.const(step.attr, step.dtype)
+    if step.op == "index":
+        return builder.index(names[step.attr])
+    if step.op == "map":
+        return builder.map(step.attr, *args)
+    if step.op == "cast":
+        return builder.cast(step.dtype, args[0])
+    if step.op == "select":
+        return builder.select(*args)
+    return builder.reduce(step.attr, args[0])

@@ -1,0 +1,239 @@
+"""What a kernel computes, as a list of scalar expressions over the axes of its domain, before anything is known about strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.program import Op, Value
+from ..ops.primitives.core import PRIMITIVES
+from .dtypes import KernelError
+from .form_groups import Axis, Dims, Group
+from .scalar_ops import find_op
+
+#: How one axis of a value is walked: ``start + step * position`` along an axis of the domain, or at ``start`` (no axis).
+Index = tuple["Axis | None", int, int]
+Indices = tuple[Index, ...]
+
+#: More instructions than this are not computed again for the sake of not storing a small value.
+_CHEAP_SCALAR, _CHEAP_SMALL, _CHEAP = 80.0, 8.0, 2.0
+#: A value is small for a kernel over at least this many times its elements.
+_SMALL_FACTOR = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One expression. op: const, index, load, map, cast, select, reduce; args: earlier steps; attr: number, axis, leaf, name or kind."""
+
+    op: str
+    dtype: str
+    args: tuple[int, ...] = ()
+    attr: Any = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value read from memory at these indices."""
+
+    value: Value
+    indices: Indices
+
+
+@dataclass(eq=False)
+class Trace:
+    """A kernel's expressions. ``stores``: the values to write, the step that gives each, and its axes."""
+
+    group: Group
+    steps: list[Step] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    stores: list[tuple[Value, int, Dims]] = field(default_factory=list)
+
+
+def can_fuse(op: Op) -> bool:
+    """Whether kernels can compute this map or reduction."""
+    if op.name in ("cast", "select"):
+        return True
+    if op.name.startswith("reduce_"):
+        return True
+    try:
+        found = find_op(op.name, [v.dtype for v in op.inputs])
+    except KernelError:
+        return False
+    result = {"same": op.inputs[0].dtype, "component": op.outputs[0].dtype, "complex": op.outputs[0].dtype}.get(found.result, found.result)
+    return result == op.outputs[0].dtype
+
+
+def plain_indices(dims: Dims) -> Indices:
+    """The indices of a value whose axes are the domain's own."""
+    return tuple((a, 0, 1) for a in dims)
+
+
+def trace_group(group: Group, stored: Sequence[Value]) -> Trace:
+    """The expressions of the values that are to be stored."""
+    tracer = _Tracer(group)
+    for value in stored:
+        dims = group.dims[id(value)]
+        step = tracer.computed(value, plain_indices(dims))
+        tracer.trace.stores.append((value, step, dims))
+    return tracer.trace
+
+
+def trace_source(value: Value) -> Trace:
+    """The expressions of a value that no tensor's data gives (iota), to be stored."""
+    dims: Dims = tuple(Axis(n) if n != 1 else None for n in value.shape)
+    tracer = _Tracer(Group(shape=value.shape, domain=dims))
+    tracer.trace.stores.append((value, tracer.emit(value, plain_indices(dims)), dims))
+    return tracer.trace
+
+
+def trace_copy(value: Value) -> Trace:
+    """The expression of a value's own elements, to be stored elsewhere."""
+    dims: Dims = tuple(Axis(n) if n != 1 else None for n in value.shape)
+    tracer = _Tracer(Group(shape=value.shape, domain=dims))
+    tracer.trace.stores.append((value, tracer.load(value, plain_indices(dims)), dims))
+    return tracer.trace
+
+
+class _Tracer:
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.trace = Trace(group)
+        self._domain_size = 1
+        for axis in group.axes:
+            self._domain_size *= max(axis.size, 1)
+        self._known: dict[Any, int] = {}
+        self._leaves: dict[Any, int] = {}
+
+    def step(self, op: str, dtype: str, args: tuple[int, ...] = (), attr: Any = "") -> int:
+        key = (op, dtype, args, repr(attr) if op == "const" else attr)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.trace.steps)
+            self.trace.steps.append(Step(op, dtype, args, attr))
+        return found
+
+    def load(self, value: Value, indices: Indices) -> int:
+        key = (id(value), indices)
+        leaf = self._leaves.get(key)
+        if leaf is None:
+            leaf = self._leaves[key] = len(self.trace.leaves)
+            self.trace.leaves.append(Leaf(value, indices))
+        return self.step("load", value.dtype, (), leaf)
+
+    def emit(self, value: Value, indices: Indices) -> int:
+        """The step that gives the value at these indices."""
+        key = (id(value), indices)
+        found = self._known.get(key)
+        if found is None:
+            op = value.op
+            if op is None or not (id(value) in self.group.dims or self._is_recomputed(value)):
+                found = self.load(value, indices)
+            else:
+                found = self.computed(value, indices)
+            self._known[key] = found
+        return found
+
+    def computed(self, value: Value, indices: Indices) -> int:
+        """The step that computes the value by its Op."""
+        op = value.op
+        if op is None:
+            return self.load(value, indices)
+        family = PRIMITIVES[op.name].family
+        if family == "view":
+            return self.emit(op.inputs[0], _through_view(op, indices))
+        if op.name == "constant":
+            return self.step("const", value.dtype, (), op.attributes["value"])
+        if op.name == "iota":
+            return self._iota(op, indices)
+        if family == "reduce":
+            return self._reduce(op, indices)
+        args = tuple(self.emit(v, indices) for v in op.inputs)
+        if op.name == "cast":
+            return args[0] if op.inputs[0].dtype == value.dtype else self.step("cast", value.dtype, args)
+        if op.name == "select":
+            return self.step("select", value.dtype, args)
+        return self.step("map", value.dtype, args, op.name)
+
+    def _iota(self, op: Op, indices: Indices) -> int:
+        axis, start, step = indices[op.attributes["axis"]]
+        dtype = op.attributes["dtype"]
+        if axis is None:
+            return self.step("const", dtype, (), start)
+        position = self.step("index", "int64", (), axis)
+        if step != 1:
+            position = self.step("map", "int64", (position, self.step("const", "int64", (), step)), "mul")
+        if start:
+            position = self.step("map", "int64", (position, self.step("const", "int64", (), start)), "add")
+        return position if dtype == "int64" else self.step("cast", dtype, (position,))
+
+    def _reduce(self, op: Op, indices: Indices) -> int:
+        source, kind = op.inputs[0], op.name.removeprefix("reduce_")
+        axes = op.attributes["axes"]
+        dims = self.group.dims.get(id(source), self.group.domain)
+        inner = tuple((dims[k], 0, 1) if k in axes else i for k, i in enumerate(indices))
+        value = self.emit(source, inner)
+        if all(dims[k] is None for k in axes):
+            return self.step("const", "int64", (), 0) if kind.startswith("arg") else value
+        return self.step("reduce", op.outputs[0].dtype, (value,), kind)
+
+    def _is_recomputed(self, value: Value) -> bool:
+        """Whether a value of another unit is computed here again: sources always, small and cheap ones to save a kernel."""
+        op = value.op
+        base = value
+        while op is not None and PRIMITIVES[op.name].family == "view":
+            if op.name == "reshape" and not _keeps_axes(op):
+                return False
+            base = op.inputs[0]
+            op = base.op
+        if op is None:
+            return False
+        if PRIMITIVES[op.name].family == "source":
+            return True
+        if base.numel == 1:
+            limit = _CHEAP_SCALAR if self._domain_size >= 64 else _CHEAP
+        else:
+            limit = _CHEAP_SMALL if base.numel * _SMALL_FACTOR <= self._domain_size else 0
+        return limit > 0 and _cost(base, limit) <= limit
+
+
+def _cost(value: Value, limit: float, is_outermost: bool = True) -> float:
+    """Instructions to compute the value from what is in memory anyway; more than the limit when kernels cannot."""
+    op = value.op
+    family = "" if op is None else PRIMITIVES[op.name].family
+    if op is None or family == "source":
+        return 0.0
+    if family == "view":
+        return _cost(op.inputs[0], limit, False) if op.name != "reshape" or _keeps_axes(op) else 0.0
+    if family != "map" or not can_fuse(op):
+        return limit + 1 if is_outermost else 0.0
+    cost = 1.0 if op.name in ("cast", "select") else find_op(op.name, [v.dtype for v in op.inputs]).cost
+    for v in op.inputs:
+        if cost > limit:
+            break
+        cost += _cost(v, limit, False)
+    return cost
+
+
+def _keeps_axes(op: Op) -> bool:
+    return [n for n in op.inputs[0].shape if n != 1] == [n for n in op.outputs[0].shape if n != 1]
+
+
+def _through_view(op: Op, indices: Indices) -> Indices:
+    """The indices of a view's operand for those of its result."""
+    source = op.inputs[0]
+    if op.name == "transpose":
+        result: list[Index] = [(None, 0, 1)] * source.ndim
+        for k, axis in enumerate(op.attributes["order"]):
+            result[axis] = indices[k]
+        return tuple(result)
+    if op.name == "broadcast_to":
+        own = indices[len(indices) - source.ndim :] if source.ndim else ()
+        return tuple((None, 0, 1) if n == 1 else i for n, i in zip(source.shape, own, strict=True))
+    if op.name == "slice":
+        starts, steps = op.attributes["starts"], op.attributes["steps"]
+        return tuple((a, s + t * i, t * j) for (a, i, j), s, t in zip(indices, starts, steps, strict=True))
+    if op.name == "reshape":
+        wide = iter([i for i, n in zip(indices, op.outputs[0].shape, strict=True) if n != 1])
+        return tuple(next(wide) if n != 1 else (None, 0, 1) for n in source.shape)
+    return indices  # detach
