@@ -10,12 +10,14 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
+import sys
 import threading
 from collections.abc import Sequence
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from sampan.base import flags
 from sampan.codegen.disk_cache import DiskCache, Entry
 from sampan.codegen.dtypes import KernelError
 from sampan.codegen.emit import emit_kernel
@@ -34,6 +36,9 @@ _NEEDED_BY = {
     "f16c": ("avx512f",),
     "avx512f": ("avx512bw", "avx512vl", "avx512dq", "avx512cd", "avx512vnni", "avx512bf16", "avx512fp16", "avx512vbmi"),
 }
+
+
+_EMITTER_SOURCES = ("dtypes.py", "emit*.py", "jit.py", "llvm_text.py", "loop_nodes.py", "mathlib*.py", "scalar_ops.py")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,9 +92,10 @@ def _initialize() -> None:
 
 @functools.cache
 def emitter_version() -> str:
-    """A digest of everything that decides what is emitted: the sources of this package, and llvmlite's version."""
+    """A digest of everything that decides what is emitted: the emitter's sources, and LLVM's version."""
     digest = hashlib.sha256(llvmlite.__version__.encode() + repr(llvm.llvm_version_info).encode())
-    for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
+    folder = pathlib.Path(__file__).parent
+    for path in sorted(p for pattern in _EMITTER_SOURCES for p in folder.glob(pattern)):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 
@@ -131,6 +137,10 @@ class Compiler:
 
     def _build(self, kernel: Kernel, symbol: str) -> Entry:
         text, scratch_rows, cost = llvm_text(kernel, self.target, symbol)
+        if flags.dumps("loops"):
+            print(kernel.text, file=sys.stderr)
+        if flags.dumps("llvm"):
+            print(text, file=sys.stderr)
         module = _parse(text, kernel)
         return Entry(self._target_machine().emit_object(module), scratch_rows, cost)
 
@@ -179,30 +189,29 @@ def _parse(text: str, kernel: Kernel) -> llvm.ModuleRef:
         raise KernelError(f"LLVM refuses the code emitted for this kernel ({error}); this is a defect of sampan.codegen.\n{kernel.text}") from error
 
 
-_compilers: dict[tuple[Target, str | None], Compiler] = {}
-_directory: str | None = None
+_WITHOUT_BY_MAX_ISA = {"": (), "sse4": ("avx",), "avx2": ("avx512f",), "avx512": ()}
+_compilers: dict[tuple[Target, str | None, int], Compiler] = {}
 
 
-def set_cache_directory(directory: str | None) -> None:
-    """Where compile() keeps objects from now on; None keeps them in memory only."""
-    global _directory
-    _directory = directory
-
-
-def compiler_for(target: Target | None = None, directory: str | None = None) -> Compiler:
-    """The process's compiler for a target (this machine's if None) and a cache directory (set_cache_directory's if None)."""
-    place = (target or host_target(), directory or _directory)
+def compiler_for(without: Sequence[str] = (), directory: str | None = None) -> Compiler:
+    """The process's compiler for this machine less some instruction sets, with its disk cache in `directory` or where the flags say."""
+    max_isa = str(flags.MAX_ISA.value)
+    if max_isa not in _WITHOUT_BY_MAX_ISA:
+        raise KernelError(f"FLAGS_max_isa is {max_isa!r}; it must be one of {', '.join(filter(None, _WITHOUT_BY_MAX_ISA))}, or empty.")
+    target = host_target((*_WITHOUT_BY_MAX_ISA[max_isa], *without))
+    size_bytes = int(flags.KERNEL_CACHE_MB.value) * 1024 * 1024
+    place = (target, directory or (str(flags.kernel_cache_directory()) if size_bytes else None), size_bytes)
     if place not in _compilers:
-        _compilers[place] = Compiler(place[0], DiskCache(place[1]))
+        _compilers[place] = Compiler(target, DiskCache(place[1], size_bytes))
     return _compilers[place]
 
 
-def compile(kernel: Kernel, features: Sequence[str] = ()) -> CompiledKernel:
-    """The kernel's machine code for this machine; `features` names instruction sets not to use, such as ('avx2',)."""
-    return compiler_for(host_target(tuple(features))).compile(kernel)
+def compile(kernel: Kernel, without: Sequence[str] = ()) -> CompiledKernel:
+    """The kernel's machine code for this machine; `without` names instruction sets not to use, such as ('avx2',)."""
+    return compiler_for(without).compile(kernel)
 
 
-def compile_many(kernels: Sequence[Kernel], features: Sequence[str] = ()) -> list[CompiledKernel]:
+def compile_many(kernels: Sequence[Kernel], without: Sequence[str] = ()) -> list[CompiledKernel]:
     """compile() of each kernel, in order."""
-    compiler = compiler_for(host_target(tuple(features)))
+    compiler = compiler_for(without)
     return [compiler.compile(kernel) for kernel in kernels]

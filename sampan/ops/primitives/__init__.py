@@ -1,9 +1,11 @@
 """The primitives: everything that a definition may be built from. Each knows its types, its NumPy meaning and its gradient."""
 
+from .convolution import *  # noqa: F403
 from .core import PRIMITIVES, Primitive, append, broadcast_shapes, constant, gradient_of, primitive, register
 from .linear import *  # noqa: F403
 from .maps import *  # noqa: F403
 from .moves import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .reductions import *  # noqa: F403
 from .views import *  # noqa: F403
 
