@@ -27,8 +27,9 @@ dev: venv  ## build the extension module into the source tree; then `.venv/bin/p
 digits: venv  ## the first model: train, save, reload, predict, draw
 	$(bin)/sampan example digits
 
+# Two test processes share the cores: threads that wait must sleep, not spin.
 test: venv  ## the tests
-	$(bin)/pytest $(TEST_FLAGS)
+	OMP_WAIT_POLICY=passive $(bin)/pytest $(TEST_FLAGS)
 
 check: check-format check-lint check-types check-layers  ## format, lint, types, layers and sizes
 
