@@ -1,0 +1,268 @@
+#include "kernels/gemm.h"
+
+#include <algorithm>
+
+#include "exec/parallel.h"
+#include "kernels/common.h"
+
+namespace sampan::kernels {
+namespace {
+
+constexpr int kRows = 6;     // with two vectors a row: 12 accumulators, and 3 of 16 registers left for operands
+constexpr int64_t kDepth = 256;  // a packed panel of A (6 x 256) and one of B (256 x 16) stay in L1
+
+template <class T>
+constexpr int64_t kColumns = 2 * kLanes<T>;
+template <class T>
+constexpr int64_t kBlockColumns = 32 * kColumns<T>;  // kDepth x this is half of a 512 KiB L2
+
+// C tile [kR, kColumns] = A [kR, depth] B [depth, kColumns]; B's rows are contiguous.
+template <class T, int kR>
+SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
+                        bool subtract) {
+  Vec<T> left[kR], right[kR];
+  for (int r = 0; r < kR; ++r) left[r] = right[r] = Vec<T>{};
+  for (int64_t k = 0; k < depth; ++k) {
+    const Vec<T> b0 = load(b), b1 = load(b + kLanes<T>);
+#pragma GCC unroll 8
+    for (int r = 0; r < kR; ++r) {
+      const T v = a[r * a_row];
+      left[r] += v * b0;
+      right[r] += v * b1;
+    }
+    a += a_column;
+    b += b_row;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kR; ++r) {
+    T* row = c + r * c_row;
+    if (subtract) {
+      left[r] = -left[r];
+      right[r] = -right[r];
+    }
+    if (accumulate) {
+      left[r] += load(row);
+      right[r] += load(row + kLanes<T>);
+    }
+    store(row, left[r]);
+    store(row + kLanes<T>, right[r]);
+  }
+}
+
+template <class T>
+SAMPAN_INLINE void tile_rows(int rows, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row,
+                             bool accumulate, bool subtract) {
+  switch (rows) {
+    case 6: return tile<T, 6>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 5: return tile<T, 5>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 4: return tile<T, 4>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 3: return tile<T, 3>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 2: return tile<T, 2>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    default: return tile<T, 1>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+  }
+}
+
+// B [depth, columns] into panels of kColumns, the last one filled up with zeros.
+template <class T>
+SAMPAN_INLINE void pack_columns(const T* b, int64_t b_row, int64_t b_column, int64_t depth, int64_t columns, T* to) {
+  constexpr int64_t kWidth = kColumns<T>;
+  for (int64_t n = 0; n < columns; n += kWidth, to += depth * kWidth) {
+    const int64_t width = std::min(kWidth, columns - n);
+    const T* from = b + n * b_column;
+    if (b_column == 1 && width == kWidth) {
+      for (int64_t k = 0; k < depth; ++k) {
+        store(to + k * kWidth, load(from + k * b_row));
+        store(to + k * kWidth + kLanes<T>, load(from + k * b_row + kLanes<T>));
+      }
+    } else {
+      // Depth runs inside: for a transposed B it is the contiguous axis.
+      for (int64_t j = 0; j < width; ++j)
+        for (int64_t k = 0; k < depth; ++k) to[k * kWidth + j] = from[k * b_row + j * b_column];
+      for (int64_t j = width; j < kWidth; ++j)
+        for (int64_t k = 0; k < depth; ++k) to[k * kWidth + j] = T{};
+    }
+  }
+}
+
+// Rows [m0, m1) and columns [n0, n1) of C.
+template <class T>
+SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+  constexpr int64_t kWidth = kColumns<T>;
+  const int64_t most_columns = std::min(kBlockColumns<T>, (n1 - n0 + kWidth - 1) / kWidth * kWidth), most_depth = std::min(kDepth, g.k);
+  // B is read in place where its rows are contiguous and few rows of A would use a packed copy.
+  const bool in_place_b = g.b_column == 1 && (m1 - m0 <= 4 * kRows || (n1 - n0) * g.b_row <= 4096);
+  // Broadcasts walk down a column of A: when that is not the contiguous axis of a big matrix, a packed panel spares cache lines.
+  const bool pack_a = g.a_column != 1 && g.a_column * g.k > 4096 && n1 - n0 > 2 * kWidth;
+  const bool needs_packed_b = !in_place_b || (n1 - n0) % kWidth != 0;
+  T* packed_b = nullptr;
+  T* packed_a = nullptr;
+  if (needs_packed_b || pack_a) {
+    const size_t b_items = needs_packed_b ? static_cast<size_t>(most_columns * most_depth) : 0;
+    packed_b = reinterpret_cast<T*>(thread_buffer((b_items + static_cast<size_t>(kRows * most_depth)) * sizeof(T)));
+    packed_a = packed_b + b_items;
+  }
+  for (int64_t nb = n0; nb < n1; nb += kBlockColumns<T>) {
+    const int64_t columns = std::min(kBlockColumns<T>, n1 - nb);
+    for (int64_t kb = 0; kb < g.k; kb += kDepth) {
+      const int64_t depth = std::min(kDepth, g.k - kb);
+      const bool accumulate = g.accumulate || kb > 0;
+      const T* b = g.b + kb * g.b_row + nb * g.b_column;
+      const int64_t whole = in_place_b ? columns / kWidth * kWidth : 0;  // columns read in place
+      if (whole < columns) pack_columns(b + whole * g.b_column, g.b_row, g.b_column, depth, columns - whole, packed_b);
+      for (int64_t m = m0; m < m1; m += kRows) {
+        const int rows = static_cast<int>(std::min<int64_t>(kRows, m1 - m));
+        const T* a = g.a + m * g.a_row + kb * g.a_column;
+        int64_t a_row = g.a_row, a_column = g.a_column;
+        if (pack_a) {
+          for (int64_t k = 0; k < depth; ++k)
+            for (int r = 0; r < rows; ++r) packed_a[k * kRows + r] = a[r * a_row + k * a_column];
+          a = packed_a;
+          a_row = 1;
+          a_column = kRows;
+        }
+        T* c = g.c + m * g.c_row + nb * g.c_column;
+        for (int64_t n = 0; n < columns; n += kWidth) {
+          const bool direct = n < whole;
+          const T* panel = direct ? b + n : packed_b + (n - whole) * depth;
+          const int64_t panel_row = direct ? g.b_row : kWidth, width = std::min(kWidth, columns - n);
+          T* to = c + n * g.c_column;
+          if (width == kWidth && g.c_column == 1) {
+            tile_rows<T>(rows, depth, a, a_row, a_column, panel, panel_row, to, g.c_row, accumulate, g.subtract);
+          } else {
+            T edge[kRows * kWidth];
+            tile_rows<T>(rows, depth, a, a_row, a_column, panel, panel_row, edge, kWidth, false, g.subtract);
+            for (int r = 0; r < rows; ++r)
+              for (int64_t j = 0; j < width; ++j) {
+                T* e = to + r * g.c_row + j * g.c_column;
+                *e = accumulate ? *e + edge[r * kWidth + j] : edge[r * kWidth + j];
+              }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Rows [m0, m1) of a C whose columns are dot products of contiguous rows of A and of B's transpose.
+template <class T>
+SAMPAN_INLINE void dots(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+  constexpr int kWays = 4, kL = kLanes<T>;
+  for (int64_t m = m0; m < m1; ++m) {
+    const T* a = g.a + m * g.a_row;
+    for (int64_t n = n0; n < n1; n += kWays) {
+      const int ways = static_cast<int>(std::min<int64_t>(kWays, n1 - n));
+      const T* b[kWays];
+      for (int w = 0; w < kWays; ++w) b[w] = g.b + (n + std::min(w, ways - 1)) * g.b_column;
+      Vec<T> s[kWays][2];
+      for (int w = 0; w < kWays; ++w) s[w][0] = s[w][1] = Vec<T>{};
+      int64_t k = 0;
+      for (; k + 2 * kL <= g.k; k += 2 * kL) {
+        const Vec<T> a0 = load(a + k), a1 = load(a + k + kL);
+#pragma GCC unroll 4
+        for (int w = 0; w < kWays; ++w) {
+          s[w][0] += a0 * load(b[w] + k);
+          s[w][1] += a1 * load(b[w] + k + kL);
+        }
+      }
+      for (int w = 0; w < ways; ++w) {
+        T total = sum_lanes<T>(s[w][0] + s[w][1]);
+        for (int64_t i = k; i < g.k; ++i) total += a[i] * b[w][i];
+        if (g.subtract) total = -total;
+        T* c = g.c + m * g.c_row + (n + w) * g.c_column;
+        *c = g.accumulate ? *c + total : total;
+      }
+    }
+  }
+}
+
+// One row of C as a sum of B's rows, four at a time: B is streamed, C's piece stays in L1.
+template <class T>
+SAMPAN_INLINE void combine_rows(const Gemm<T>& g, int64_t n0, int64_t n1) {
+  constexpr int64_t kPiece = 2048;
+  constexpr int kL = kLanes<T>;
+  for (int64_t piece = n0; piece < n1; piece += kPiece) {
+    const int64_t n = std::min(kPiece, n1 - piece);
+    T* c = g.c + piece;
+    if (!g.accumulate) std::fill(c, c + n, T{});
+    for (int64_t k = 0; k < g.k; k += 4) {
+      const T* b[4];
+      T a[4];
+      for (int i = 0; i < 4; ++i) {
+        const int64_t at = std::min(k + i, g.k - 1);
+        b[i] = g.b + at * g.b_row + piece;
+        a[i] = k + i < g.k ? g.a[at * g.a_column] : T{};
+        if (g.subtract) a[i] = -a[i];
+      }
+      // A missing row must not turn an infinity of the repeated one into NaN.
+      const int count = static_cast<int>(std::min<int64_t>(4, g.k - k));
+      if (count == 4) {
+        int64_t j = 0;
+        for (; j + kL <= n; j += kL) store(c + j, load(c + j) + a[0] * load(b[0] + j) + a[1] * load(b[1] + j) + a[2] * load(b[2] + j) + a[3] * load(b[3] + j));
+        for (; j < n; ++j) c[j] += a[0] * b[0][j] + a[1] * b[1][j] + a[2] * b[2][j] + a[3] * b[3][j];
+      } else {
+        for (int i = 0; i < count; ++i)
+          for (int64_t j = 0; j < n; ++j) c[j] += a[i] * b[i][j];
+      }
+    }
+  }
+}
+
+enum class Form { kBlock, kDots, kRow };
+
+template <class T>
+SAMPAN_INLINE void part(const Gemm<T>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+  if (form == Form::kDots)
+    dots(g, m0, m1, n0, n1);
+  else if (form == Form::kRow)
+    combine_rows(g, n0, n1);
+  else
+    block(g, m0, m1, n0, n1);
+}
+
+SAMPAN_CLONES void run_part(const Gemm<float>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
+SAMPAN_CLONES void run_part(const Gemm<double>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
+SAMPAN_CLONES void run_part(const Gemm<uint32_t>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
+SAMPAN_CLONES void run_part(const Gemm<uint64_t>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
+
+template <class T>
+void gemm_any(Gemm<T> g) {
+  if (g.m == 0 || g.n == 0) return;
+  if (g.k == 0) {
+    for (int64_t i = 0; i < g.m && !g.accumulate; ++i)
+      for (int64_t j = 0; j < g.n; ++j) g.c[i * g.c_row + j * g.c_column] = T{};
+    return;
+  }
+  // C transposed is the product of the transposed operands: rows become contiguous, and a single column becomes a row.
+  if ((g.c_column != 1 && g.c_row == 1) || (g.n == 1 && g.m > 1)) {
+    g = {g.n, g.m, g.k, g.b, g.b_column, g.b_row, g.a, g.a_column, g.a_row, g.c, g.c_column, g.c_row, g.accumulate, g.subtract};
+  }
+  Form form = Form::kBlock;
+  // Up to this many rows a transposed B is cheaper to read as dot products than to pack.
+  constexpr int64_t kDotRows = 4;
+  if (g.m <= kDotRows && g.b_row == 1 && (g.a_column == 1 || g.k == 1))
+    form = Form::kDots;
+  else if (g.m == 1 && g.b_column == 1 && g.c_column == 1)
+    form = Form::kRow;
+  // A multiply-add takes about 1/16 ns in the tiles; a matrix-vector product runs at the speed of memory.
+  const double ns = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) * sizeof(T) * (form == Form::kBlock ? 0.016 : 0.05);
+  if (ns < kParallelThresholdNs) return run_part(g, form, 0, g.m, 0, g.n);
+  // Pieces are whole tiles, so that the split never changes a result.
+  const bool by_rows = form == Form::kBlock && g.m >= g.n;
+  const int64_t step = by_rows ? kRows : kColumns<T>, size = by_rows ? g.m : g.n, units = (size + step - 1) / step;
+  parallel_for(units, ns / static_cast<double>(units), [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * step, last = std::min(end * step, size);
+    if (by_rows)
+      run_part(g, form, first, last, 0, g.n);
+    else
+      run_part(g, form, 0, g.m, first, last);
+  });
+}
+
+}  // namespace
+
+void gemm(const Gemm<float>& g) { gemm_any(g); }
+void gemm(const Gemm<double>& g) { gemm_any(g); }
+void gemm(const Gemm<uint32_t>& g) { gemm_any(g); }
+void gemm(const Gemm<uint64_t>& g) { gemm_any(g); }
+
+}  // namespace sampan::kernels
