@@ -1,0 +1,28 @@
+// What the convolution natives share: the shape of one convolution, checked, whichever of its three directions runs.
+#pragma once
+#include "kernels/epilogue.h"
+
+namespace sampan::kernels {
+
+struct ConvShape {
+  DType dtype;
+  int spatial;  // 1, 2 or 3 axes
+  int64_t batch, in_channels, out_channels, groups;
+  Dims in, out, kernel, strides, dilations, padding_low, padding_high;
+  int64_t kernel_size() const { return product(kernel.data(), kernel.data() + kernel.size()); }
+  int64_t out_size() const { return product(out.data(), out.data() + out.size()); }
+};
+
+// Reads the attributes that all directions have and checks the three shapes against each other. x and out are the forward's.
+ConvShape read_conv_shape(CallReader& call, const Layout& x, const Dims& weight, const Layout& out);
+
+bool is_channels_last(const Layout& l);
+LayoutRef channels_last_layout(DType dtype, const Dims& shape);
+
+enum class ConvDirection { kForward, kBackwardData, kBackwardWeights };
+
+// float32 and float64 by columns and the project's own product: any layout, every corner case, no speed.
+// Inputs and outputs as the native's, without epilogue operands; bias is added by the caller's Epilogue.
+std::unique_ptr<NativeOp> make_conv_by_columns(const CallReader& call, const ConvShape& shape, ConvDirection direction, bool has_bias, Epilogue epilogue);
+
+}  // namespace sampan::kernels
