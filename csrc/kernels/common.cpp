@@ -5,8 +5,6 @@
 #include <new>
 #include <numeric>
 
-#include "exec/parallel.h"
-
 namespace sampan::kernels {
 
 std::string shape_text(const Dims& shape) {
@@ -109,130 +107,6 @@ void CallReader::fail(ErrorKind kind, const std::string& what) const {
   throw Error(kind, std::string(native_) + ": " + what + " (inputs: " + operands + "; outputs: " + outputs + ")");
 }
 
-namespace {
-
-template <class From, class To>
-SAMPAN_INLINE To convert(From v) {
-  if constexpr (std::is_same_v<From, To>)
-    return v;
-  else if constexpr (is_complex<From> || is_complex<To>)
-    return To{};  // refused by copy_strided
-  else
-    return from_compute<To>(static_cast<Compute<To>>(to_compute(v)));
-}
-
-// One row; both strides are run-time, but the unit-stride loop is what vectorises.
-template <class From, class To>
-SAMPAN_INLINE void copy_row(const From* from, int64_t from_step, To* to, int64_t to_step, int64_t n) {
-  if (from_step == 1 && to_step == 1) {
-    if constexpr (std::is_same_v<From, To>) {
-      std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(n) * sizeof(To));
-    } else {
-      for (int64_t i = 0; i < n; ++i) to[i] = convert<From, To>(from[i]);
-    }
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i * to_step] = convert<From, To>(from[i * from_step]);
-  }
-}
-
-SAMPAN_CLONES void widen_row(const Float16* from, float* to, int64_t n) { copy_row(from, 1, to, 1, n); }
-SAMPAN_CLONES void narrow_row(const float* from, Float16* to, int64_t n) { copy_row(from, 1, to, 1, n); }
-SAMPAN_CLONES void widen_row(const BFloat16* from, float* to, int64_t n) { copy_row(from, 1, to, 1, n); }
-SAMPAN_CLONES void narrow_row(const float* from, BFloat16* to, int64_t n) { copy_row(from, 1, to, 1, n); }
-
-template <class From, class To>
-void copy_any_row(const From* from, int64_t from_step, To* to, int64_t to_step, int64_t n) {
-  if constexpr (is_half<From> && std::is_same_v<To, float>) {
-    if (from_step == 1 && to_step == 1) return widen_row(from, to, n);
-  } else if constexpr (is_half<To> && std::is_same_v<From, float>) {
-    if (from_step == 1 && to_step == 1) return narrow_row(from, to, n);
-  }
-  copy_row(from, from_step, to, to_step, n);
-}
-
-// A tile side of 32 keeps both sides of a transposition in L1.
-constexpr int64_t kTile = 32;
-
-template <class From, class To>
-void copy_typed(const Layout& src, const From* from, const Layout& dst, To* to) {
-  std::vector<int> order;
-  for (int d = 0; d < dst.rank; ++d)
-    if (dst.shape[d] != 1) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return dst.strides[a] > dst.strides[b]; });
-  Odometer<2> walk;
-  for (int d : order) walk.add_axis(dst.shape[d], {src.strides[d], dst.strides[d]});
-  if (walk.rank == 0) {
-    *to = convert<From, To>(*from);
-    return;
-  }
-  const int last = walk.rank - 1;
-  const int64_t n = walk.shape[last], from_step = walk.strides[0][last], to_step = walk.strides[1][last];
-  int other = -1;
-  for (int d = 0; d < last && from_step != 1; ++d)
-    if (walk.strides[0][d] == 1) other = d;
-  walk.rank = last;
-  if (other < 0) {
-    const double cost_ns = 2.0 + static_cast<double>(n) * (from_step == 1 ? 0.3 : 0.8);
-    parallel_for(walk.total(), cost_ns, [&](int64_t begin, int64_t end) {
-      Odometer<2> at = walk;
-      at.seek(begin);
-      for (int64_t i = begin; i < end; ++i, at.next()) copy_any_row(from + at.offset[0], from_step, to + at.offset[1], to_step, n);
-    });
-    return;
-  }
-  const int64_t m = walk.shape[other], from_other = walk.strides[0][other], to_other = walk.strides[1][other];
-  const int64_t tiles = (m + kTile - 1) / kTile;
-  walk.shape[other] = tiles;
-  walk.strides[0][other] *= kTile;
-  walk.strides[1][other] *= kTile;
-  const int64_t column_tiles = (n + kTile - 1) / kTile;
-  walk.shape[last] = column_tiles;
-  walk.strides[0][last] = from_step * kTile;
-  walk.strides[1][last] = to_step * kTile;
-  walk.rank = last + 1;
-  parallel_for(walk.total(), kTile * kTile * 0.8, [&](int64_t begin, int64_t end) {
-    Odometer<2> at = walk;
-    at.seek(begin);
-    for (int64_t i = begin; i < end; ++i, at.next()) {
-      const int64_t rows = std::min(kTile, m - at.index[other] * kTile), columns = std::min(kTile, n - at.index[last] * kTile);
-      for (int64_t r = 0; r < rows; ++r)
-        copy_row(from + at.offset[0] + r * from_other, from_step, to + at.offset[1] + r * to_other, to_step, columns);
-    }
-  });
-}
-
-}  // namespace
-
-void copy_strided(const Layout& src, const char* from, const Layout& dst, char* to) {
-  if (dst.numel == 0) return;
-  if (src.dtype == dst.dtype) {
-    // Equal dtypes move as bits.
-    switch (dtype_size(src.dtype)) {
-      case 1: return copy_typed(src, reinterpret_cast<const uint8_t*>(from), dst, reinterpret_cast<uint8_t*>(to));
-      case 2: return copy_typed(src, reinterpret_cast<const uint16_t*>(from), dst, reinterpret_cast<uint16_t*>(to));
-      case 4: return copy_typed(src, reinterpret_cast<const uint32_t*>(from), dst, reinterpret_cast<uint32_t*>(to));
-      case 8: return copy_typed(src, reinterpret_cast<const uint64_t*>(from), dst, reinterpret_cast<uint64_t*>(to));
-      default: return copy_typed(src, reinterpret_cast<const std::complex<double>*>(from), dst, reinterpret_cast<std::complex<double>*>(to));
-    }
-  }
-  // Narrow dtypes and what they are computed in, both ways.
-  auto either_way = [&]<class Narrow, class Wide>(DType narrow, DType wide) {
-    if (src.dtype == narrow && dst.dtype == wide)
-      copy_typed(src, reinterpret_cast<const Narrow*>(from), dst, reinterpret_cast<Wide*>(to));
-    else if (src.dtype == wide && dst.dtype == narrow)
-      copy_typed(src, reinterpret_cast<const Wide*>(from), dst, reinterpret_cast<Narrow*>(to));
-    else
-      return false;
-    return true;
-  };
-  const bool done = either_way.operator()<Float16, float>(DType::k_float16, DType::k_float32) ||
-                    either_way.operator()<BFloat16, float>(DType::k_bfloat16, DType::k_float32) ||
-                    either_way.operator()<int8_t, int32_t>(DType::k_int8, DType::k_int32) ||
-                    either_way.operator()<uint8_t, int32_t>(DType::k_uint8, DType::k_int32) ||
-                    either_way.operator()<int16_t, int32_t>(DType::k_int16, DType::k_int32);
-  if (!done) throw Error(ErrorKind::kNotImplemented, std::string("no conversion from ") + dtype_name(src.dtype) + " to " + dtype_name(dst.dtype) + " here");
-}
-
 char* thread_buffer(size_t bytes) {
   struct Block {
     char* data = nullptr;
@@ -276,11 +150,11 @@ class ConvertedOp final : public NativeOp {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const Operand& o = operands_[i];
       inner[i] = o.offset == kInPlace ? buffers[i] : scratch + o.offset;
-      if (o.offset != kInPlace && (i < input_count_ || reads_outputs_)) copy_strided(*o.given, buffers[i], *o.wanted, inner[i]);
+      if (o.offset != kInPlace && (i < input_count_ || reads_outputs_)) copy_elements(inner[i], *o.wanted, buffers[i], *o.given);
     }
     inner_->run(inner.data(), scratch + bytes_);
     for (size_t i = input_count_; i < operands_.size(); ++i)
-      if (operands_[i].offset != kInPlace) copy_strided(*operands_[i].wanted, inner[i], *operands_[i].given, buffers[i]);
+      if (operands_[i].offset != kInPlace) copy_elements(buffers[i], *operands_[i].given, inner[i], *operands_[i].wanted);
   }
 
  private:

@@ -4,8 +4,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/half.h"
+#include "exec/copy.h"
 #include "exec/native.h"
-#include "kernels/half.h"
+#include "kernels/simd.h"
 
 namespace sampan::kernels {
 
@@ -91,9 +93,6 @@ struct Odometer {
   }
 };
 
-// dst (dense, its own strides) = src (any strides), converted between dtypes; shapes are equal.
-void copy_strided(const Layout& src, const char* from, const Layout& dst, char* to);
-
 template <DType t>
 struct TypeOf;
 #define SAMPAN_TYPE(name, type) \
@@ -105,7 +104,7 @@ SAMPAN_TYPE(int8, int8_t)
 SAMPAN_TYPE(int16, int16_t)
 SAMPAN_TYPE(int32, int32_t)
 SAMPAN_TYPE(int64, int64_t)
-SAMPAN_TYPE(float16, Float16)
+SAMPAN_TYPE(float16, Half)
 SAMPAN_TYPE(bfloat16, BFloat16)
 SAMPAN_TYPE(float32, float)
 SAMPAN_TYPE(float64, double)
@@ -129,7 +128,7 @@ decltype(auto) with_type(DType t, F&& fn) {
 }
 
 template <class T>
-constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 template <class T>
 constexpr bool is_complex = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 // What a dtype is computed in.
@@ -139,19 +138,18 @@ using Compute = std::conditional_t<is_half<T>, float, T>;
 template <class T>
 SAMPAN_INLINE Compute<T> to_compute(T v) {
   if constexpr (is_half<T>)
-    return widen(v);
+    return to_float(v);
   else
     return v;
 }
 template <class T>
 SAMPAN_INLINE T from_compute(Compute<T> v) {
-  if constexpr (is_half<T>) {
-    T r;
-    narrow(v, &r);
-    return r;
-  } else {
+  if constexpr (std::is_same_v<T, Half>)
+    return to_half(v);
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return to_bfloat16(v);
+  else
     return v;
-  }
 }
 
 // Scratch of this thread that lives until the thread ends and only grows; for bounded blocks, one user at a time.
