@@ -219,22 +219,20 @@ class Backward:
     def __init__(self, cut: Partition, input_layouts: Sequence[Any], output_layouts: Sequence[Any]) -> None:
         self.cut = cut
         self.saved_layouts = [input_layouts[k] if where == "input" else output_layouts[k] for where, k in cut.saved]
-        self._recorded: dict[tuple[bool, ...], Any] = {}
 
-    def make(self, grad_mask: Sequence[bool], grad_layouts: Sequence[Any]) -> Any:
-        """The BackwardPlan for these gradients."""
-        program, targets = self.cut.backward(grad_mask)
-        present = [layout for layout, is_present in zip(grad_layouts, grad_mask, strict=True) if is_present]
-        plan = compile_program(erase_detach(program), [*self.saved_layouts, *present])
+    def _program(self, grad_mask: int) -> tuple[Program, tuple[int, ...]]:
+        return self.cut.backward([bool(grad_mask >> k & 1) for k in range(len(self.cut.forward.outputs))])
+
+    def make(self, grad_mask: int, grad_layouts: Sequence[Any]) -> Any:
+        """The BackwardPlan for the outputs' gradients that the mask's bits name, of these layouts."""
+        program, targets = self._program(grad_mask)
+        plan = compile_program(erase_detach(program), [*self.saved_layouts, *grad_layouts])
         return _rt.BackwardPlan(plan, list(targets))
 
-    def recorded(self, grad_mask: Sequence[bool]) -> Any:
+    def recorded(self, grad_mask: int) -> tuple[Any, list[int]]:
         """The same as an operator over the saved tensors and the present gradients, so that it is recorded itself; and its targets."""
-        key = tuple(grad_mask)
-        if key not in self._recorded:
-            program, targets = self.cut.backward(grad_mask)
-            self._recorded[key] = (_program_op(program), list(targets))
-        return self._recorded[key]
+        program, targets = self._program(grad_mask)
+        return _program_op(program), list(targets)
 
 
 def _program_op(program: Program) -> Any:
