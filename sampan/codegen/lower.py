@@ -14,10 +14,12 @@ from ..ir.program import Op, Program, Value
 from ..ops.primitives.core import PRIMITIVES
 from .form_groups import Axis, Grouping, Unit
 from .host import copy_elements, host_function
-from .lower_kernels import lower_trace
+from .lower_kernels import DirectTarget, lower_trace
+from .lower_moves import MOVES
+from .natives import native_attributes
 from .places import Place, axis_order, same_elements, view_of
 from .plan_writer import PlanWriter
-from .trace import Trace, can_fuse, trace_copy, trace_group, trace_source
+from .trace import Trace, can_fuse, trace_copy, trace_group, trace_value
 
 
 def lower(
@@ -30,7 +32,7 @@ def lower(
 ) -> Any:
     """The Plan; see ``compile_program`` for the arguments. ``is_interpreted``: by host instructions only."""
     lowering = Lowering(program, input_layouts, is_interpreted)
-    lowering.lower_units(inplace)
+    lowering.lower_units(inplace, output_layouts)
     lowering.finish_outputs(view_outputs, inplace, output_layouts)
     plan = lowering.writer.finish()
     if flags.dumps("plans"):
@@ -56,8 +58,9 @@ class Lowering:
 
     # ------------------------------------------------------------------ units
 
-    def lower_units(self, inplace: Mapping[int, int]) -> None:
+    def lower_units(self, inplace: Mapping[int, int], output_layouts: Mapping[int, Any]) -> None:
         """Append the instructions of everything that the outputs depend on."""
+        wanted = {id(self.program.outputs[j]): tuple(layout.strides) for j, layout in output_layouts.items()}
         fast = [_fast_axis(self.places[id(v)]) for v in self.program.inputs]
         grouping = Grouping(self.program, lambda op: not self.is_interpreted and can_fuse(op), fast)
         units = grouping.ordered()
@@ -69,15 +72,17 @@ class Lowering:
             traces = self._needs_of(unit, needed)
             if traces is not None:
                 work.append((unit, traces))
-        for unit, traces in reversed(work):
+        work.reverse()
+        targets = {} if self.is_interpreted else self._direct_targets(work, inplace)
+        for unit, traces in work:
             if unit.op is not None:
                 self._lower_single(unit.op)
             for trace in traces:
-                lower_trace(self, trace)
+                lower_trace(self, trace, preferred=targets, strides=wanted)
 
-    def _need(self, needed: dict[int, Value], value: Value) -> None:
-        while value.op is not None and PRIMITIVES[value.op.name].family == "view":
-            value = value.op.inputs[0]
+    @staticmethod
+    def _need(needed: dict[int, Value], value: Value) -> None:
+        value = base_of(value)
         needed[id(value)] = value
 
     def _needs_of(self, unit: Unit, needed: dict[int, Value]) -> list[Trace] | None:
@@ -106,10 +111,33 @@ class Lowering:
                 self._need(needed, leaf.value)
         return traces
 
+    def _direct_targets(self, work: list[tuple[Unit, list[Trace]]], inplace: Mapping[int, int]) -> dict[int, DirectTarget]:
+        """In-place outputs that may be written where they end, because nothing reads what was there after that."""
+        found: dict[int, DirectTarget] = {}
+        for j, i in inplace.items():
+            value, target = self.program.outputs[j], self.writer.input_place(i)
+            # an input of the same layout may be the very same tensor
+            same = {id(v) for k, v in enumerate(self.program.inputs) if self.writer.input_layouts[k] == self.writer.input_layouts[i]}
+            last_read = max((n for n, item in enumerate(work) if any(id(base_of(v)) in same for v in _read_by(item))), default=-1)
+            written = next((n for n, (_, traces) in enumerate(work) if any(v is value for t in traces for v, _, _ in t.stores)), -1)
+            is_returned = any(id(base_of(v)) in same for k, v in enumerate(self.program.outputs) if k != j)
+            is_only = sum(v is value for v in self.program.outputs) == 1
+            if written >= last_read and written >= 0 and len(work[written][1]) == 1 and not is_returned and is_only:
+                buffers = frozenset(id(self.places[id(v)].buffer) for v in self.program.inputs if id(v) in same)
+                found[id(value)] = DirectTarget(target, buffers)
+        return found
+
     def _lower_single(self, op: Op) -> None:
-        inputs = [self.place(v) for v in op.inputs]
         outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
-        self.writer.host(host_function(op), inputs, outputs)
+        if op.name in MOVES and not self.is_interpreted:
+            MOVES[op.name](self, op, outputs[0])
+        else:
+            inputs = [self.place(v) for v in op.inputs]
+            attributes = None if self.is_interpreted else native_attributes(op, PRIMITIVES[op.name].family)
+            if attributes is None:
+                self.writer.host(host_function(op), inputs, outputs)
+            else:
+                self.writer.native(op.name, inputs, outputs, attributes)
         for v, place in zip(op.outputs, outputs, strict=True):
             self.places[id(v)] = place
 
@@ -137,7 +165,7 @@ class Lowering:
                 found = self.writer.allocate(value.dtype, value.shape)
                 self.writer.host(host_function(op), [], [found])
             else:
-                lower_trace(self, trace_source(value))
+                lower_trace(self, trace_value(value))
                 found = self.places[id(value)]
         if found is None:
             raise IRError(f"{self.program.name}: {value!r} is used before it is computed")
@@ -189,6 +217,18 @@ class Lowering:
             if not same_elements(results[j], target):
                 self.copy(self.program.outputs[j], results[j], target)
             results[j] = target
+
+
+def base_of(value: Value) -> Value:
+    """The value whose elements this one shows."""
+    while value.op is not None and PRIMITIVES[value.op.name].family == "view":
+        value = value.op.inputs[0]
+    return value
+
+
+def _read_by(item: tuple[Unit, list[Trace]]) -> list[Value]:
+    unit, traces = item
+    return [*(unit.op.inputs if unit.op is not None else ()), *(leaf.value for t in traces for leaf in t.leaves)]
 
 
 def _fast_axis(place: Place) -> int | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..base import dtypes, flags
 from ..ir.program import Value
 from .form_groups import Axis, Dims, Group
-from .places import Place
+from .places import Place, axis_order
 from .plan_writer import PlanWriter
 from .schedule import Access, KernelCall, Nest, axis_preference, choose_blocks, make_call, make_nest, size_of
 from .trace import Leaf, Step, Trace
@@ -25,13 +26,41 @@ class Lowered(Protocol):
         """Where the value lies."""
 
 
-def lower_trace(lowering: Lowered, trace: Trace, sources: Mapping[int, Place] | None = None, targets: Mapping[int, Place] | None = None) -> None:
-    """Append the trace's kernel; its stored values have places afterwards. ``sources``, ``targets``: where values are read and written instead."""
-    sources, targets = sources or {}, targets or {}
+@dataclass(frozen=True)
+class DirectTarget:
+    """An input that a value may be written into, when what the kernel reads of these buffers are the elements it then writes."""
+
+    place: Place
+    buffers: frozenset[int]
+
+
+def lower_trace(
+    lowering: Lowered,
+    trace: Trace,
+    sources: Mapping[int, Place] | None = None,
+    targets: Mapping[int, Place] | None = None,
+    preferred: Mapping[int, DirectTarget] | None = None,
+    strides: Mapping[int, tuple[int, ...]] | None = None,
+) -> None:
+    """Append the trace's kernel; its stored values have places afterwards.
+
+    Args:
+        sources, targets: where values are read and written instead of their own places.
+        preferred: inputs that values are written into when that is safe.
+        strides: those that new values must have; others follow the kernel's order.
+    """
+    sources, targets = sources or {}, dict(targets or {})
     loads = [_access(leaf, sources.get(id(leaf.value)) or lowering.place(leaf.value)) for leaf in trace.leaves]
     has_reduce = any(s.op == "reduce" for s in trace.steps)
     stored = {a for _, _, dims in trace.stores for a in dims if a is not None}
     axes = [a for a in trace.group.axes if has_reduce or a in stored]
+    for value, _, dims in trace.stores:
+        direct = (preferred or {}).get(id(value))
+        if direct is not None and _is_safe(_store_access(direct.place, dims, axes), loads, direct.buffers):
+            targets[id(value)] = lowering.places[id(value)] = direct.place
+        elif strides and id(value) in strides and axis_order(value.shape, strides[id(value)]) is not None:
+            place = lowering.writer.allocate(value.dtype, value.shape, strides[id(value)])
+            targets[id(value)] = lowering.places[id(value)] = place
     given = [_store_access(targets[id(v)], dims, axes) for v, _, dims in trace.stores if id(v) in targets]
     order = axis_preference(axes, [*given, *loads])
     stores = []
@@ -46,6 +75,13 @@ def lower_trace(lowering: Lowered, trace: Trace, sources: Mapping[int, Place] | 
     for (value, _, _), store in zip(trace.stores, stores, strict=True):
         if id(value) not in targets:
             lowering.places[id(value)] = store.place
+
+
+def _is_safe(store: Access, loads: Sequence[Access], buffers: frozenset[int]) -> bool:
+    """Whether a kernel reads of these buffers nothing but each element where it then writes: kernels store a row after they last read it."""
+    return store.is_full and all(
+        load.place.offset == store.place.offset and load.strides == store.strides for load in loads if id(load.place.buffer) in buffers
+    )
 
 
 def _access(leaf: Leaf, place: Place) -> Access:

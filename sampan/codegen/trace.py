@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,20 +79,30 @@ def trace_group(group: Group, stored: Sequence[Value]) -> Trace:
     return tracer.trace
 
 
-def trace_source(value: Value) -> Trace:
-    """The expressions of a value that no tensor's data gives (iota), to be stored."""
-    dims: Dims = tuple(Axis(n) if n != 1 else None for n in value.shape)
-    tracer = _Tracer(Group(shape=value.shape, domain=dims))
+def trace_value(value: Value) -> Trace:
+    """The expression of a value as it is, to be stored elsewhere: read from memory, or computed when no tensor's data gives it."""
+    tracer, dims = _whole(value.shape)
     tracer.trace.stores.append((value, tracer.emit(value, plain_indices(dims)), dims))
     return tracer.trace
 
 
 def trace_copy(value: Value) -> Trace:
-    """The expression of a value's own elements, to be stored elsewhere."""
-    dims: Dims = tuple(Axis(n) if n != 1 else None for n in value.shape)
-    tracer = _Tracer(Group(shape=value.shape, domain=dims))
+    """The expression of a value read from memory, to be stored elsewhere."""
+    tracer, dims = _whole(value.shape)
     tracer.trace.stores.append((value, tracer.load(value, plain_indices(dims)), dims))
     return tracer.trace
+
+
+def trace_fill(number: Any, dtype: str, shape: tuple[int, ...]) -> Trace:
+    """The expression of one number, to be stored at every element of a new value."""
+    tracer, dims = _whole(shape)
+    tracer.trace.stores.append((Value(dtype, shape), tracer.step("const", dtype, (), number), dims))
+    return tracer.trace
+
+
+def _whole(shape: tuple[int, ...]) -> tuple[_Tracer, Dims]:
+    dims: Dims = tuple(Axis(n) if n != 1 else None for n in shape)
+    return _Tracer(Group(shape=shape, domain=dims)), dims
 
 
 class _Tracer:
