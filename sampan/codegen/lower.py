@@ -16,7 +16,7 @@ from .form_groups import Axis, Grouping, Unit
 from .host import copy_elements, host_function
 from .lower_kernels import DirectTarget, lower_trace
 from .lower_moves import MOVES
-from .natives import native_attributes
+from .natives import native_of, output_strides
 from .places import Place, axis_order, same_elements, view_of
 from .plan_writer import PlanWriter
 from .trace import Trace, can_fuse, trace_copy, trace_group, trace_value
@@ -128,16 +128,18 @@ class Lowering:
         return found
 
     def _lower_single(self, op: Op) -> None:
-        outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
         if op.name in MOVES and not self.is_interpreted:
+            outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
             MOVES[op.name](self, op, outputs[0])
         else:
             inputs = [self.place(v) for v in op.inputs]
-            attributes = None if self.is_interpreted else native_attributes(op, PRIMITIVES[op.name].family)
-            if attributes is None:
+            native = None if self.is_interpreted else native_of(op)
+            if native is None:
+                outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
                 self.writer.host(host_function(op), inputs, outputs)
             else:
-                self.writer.native(op.name, inputs, outputs, attributes)
+                outputs = [self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs)) for k, v in enumerate(op.outputs)]
+                self.writer.native(native.name, inputs, outputs, native.attributes)
         for v, place in zip(op.outputs, outputs, strict=True):
             self.places[id(v)] = place
 

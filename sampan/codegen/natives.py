@@ -1,15 +1,27 @@
-"""Which primitives the runtime's natives compute, and how their attributes are spelled there. docs/design/003-natives.md is the contract."""
+"""Which primitives the runtime's natives compute, and how they are spelled there. docs/design/003-natives.md is the contract."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .. import _rt
 from ..ir.program import Op
+from ..ops.primitives.core import PRIMITIVES
+from .places import Place, axis_order, row_major, strides_in_order
 
-#: Families of primitives that natives serve under the primitive's own name and attributes.
-_FAMILIES = ("native", "move")
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A native's name and the attributes of one call."""
+
+    name: str
+    attributes: dict[str, Any]
+
+
+Spelling = Callable[[Op], Native]
 
 
 @functools.cache
@@ -17,11 +29,27 @@ def _names() -> frozenset[str]:
     return frozenset(_rt.native_names())
 
 
-def native_attributes(op: Op, family: str) -> dict[str, Any] | None:
-    """The attributes of the native call that computes the Op, or None when no native does."""
-    if family not in _FAMILIES or op.name not in _names() or not _takes(op):
+def native_of(op: Op) -> Native | None:
+    """The native call that computes the Op, or None when no native does."""
+    if PRIMITIVES[op.name].family not in ("native", "move") or not _takes(op):
         return None
-    return {name: _plain(value) for name, value in op.attributes.items()}
+    spell = _SPELLINGS.get(op.name)
+    native = spell(op) if spell is not None else Native(op.name, dict(op.attributes))
+    if native.name not in _names():
+        return None
+    return Native(native.name, {name: _plain(value) for name, value in native.attributes.items()})
+
+
+def output_strides(op: Op, number: int, inputs: list[Place]) -> tuple[int, ...]:
+    """The strides of a native's output: channels-last for convolutions, which run fastest so; as the operand for pooling; row-major otherwise."""
+    shape = op.outputs[number].shape
+    if op.name in ("conv", "conv_backward_data"):
+        return strides_in_order(shape, (0, *range(2, len(shape)), 1))
+    if op.name in _POOLS:
+        order = axis_order(inputs[0].shape, inputs[0].strides)
+        if order is not None:
+            return strides_in_order(shape, order)
+    return row_major(shape)
 
 
 def _takes(op: Op) -> bool:
@@ -32,3 +60,29 @@ def _takes(op: Op) -> bool:
 
 def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else list(value) if isinstance(value, tuple) else value
+
+
+def _without(attributes: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name not in names}
+
+
+def _pool(direction: str, kind: str, **more: Any) -> Spelling:
+    def spell(op: Op) -> Native:
+        prefix = "" if "kernel" in op.attributes else "adaptive_"
+        attributes = _without(op.attributes, "sizes", "input_shape") | {"kind": kind} | more
+        if prefix:
+            attributes = {"kind": kind} | more
+        return Native(f"{prefix}pool_{direction}", attributes)
+
+    return spell
+
+
+_POOLS = ("max_pool", "avg_pool", "avg_pool_backward")
+_SPELLINGS: dict[str, Spelling] = {
+    "conv": lambda op: Native("conv_forward", dict(op.attributes)),
+    "conv_backward_data": lambda op: Native(op.name, _without(op.attributes, "input_shape")),
+    "conv_backward_weights": lambda op: Native(op.name, _without(op.attributes, "weight_shape")),
+    "max_pool": _pool("forward", "max", with_indices=1),
+    "avg_pool": _pool("forward", "avg"),
+    "avg_pool_backward": _pool("backward", "avg"),
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .form_groups import Axis
 from .jit import CompiledKernel, compile
@@ -145,50 +146,85 @@ def _blocks(axis: str, size: int, length: int) -> Blocking:
     return Blocking(axis, length, max(1, -(-size // length)))
 
 
-def make_call(trace: Trace, nest: Nest, loads: Sequence[Access], stores: Sequence[Access], blocking: Blocking, block_strides: Sequence[int] = ()) -> KernelCall:
-    """The kernel and its parameters. ``block_strides``: of a split reduction, for every store the elements from one block's result to the next."""
-    has_inner = bool(nest.inner)
-    lane_size = size_of(nest.lane)
-    builder = KernelBuilder(len(nest.outer), len(nest.inner), nest.form == "row", blocking.axis)
-    is_split = blocking.axis == "inner0" or (nest.form == "row" and blocking.axis == "lane")
-    params = [size_of(r) for r in nest.outer] + [size_of(r) for r in nest.inner] + [lane_size, blocking.length]
+def make_call(
+    trace: Trace,
+    nest: Nest,
+    loads: Sequence[Access],
+    stores: Sequence[Access],
+    blocking: Blocking,
+    block_strides: Sequence[int] = (),
+) -> KernelCall:
+    """The kernel and its parameters.
 
-    def add_buffer(name: str, access: Access, direction: str, block_stride: int | None) -> int:
-        outer = [access.strides.get(r[-1], 0) for r in nest.outer]
+    Args:
+        block_strides: of a split reduction, for every store the elements from one block's result to the next.
+    """
+    outer_sizes, inner_sizes = [size_of(r) for r in nest.outer], [size_of(r) for r in nest.inner]
+    lane_size = size_of(nest.lane)
+    is_split = blocking.axis == "inner0" or (nest.form == "row" and blocking.axis == "lane")
+    params = [*outer_sizes, *inner_sizes, lane_size, blocking.length]
+    buffers: list[tuple[str, str, str, str, bool]] = []
+    for k, access in enumerate((*loads, *stores)):
+        is_store = k >= len(loads)
         inner = [access.strides.get(r[-1], 0) for r in nest.inner]
         lane = access.strides.get(nest.lane[-1], 0) if nest.lane else 0
-        kind = "0" if lane == 0 else "1" if lane == 1 else "n"
-        if direction == "out":
-            steps_inner = has_inner and access.is_full
-        else:
-            steps_inner = any(inner)
-        params.extend(outer)
-        if block_stride is not None:
-            params.append(block_stride)
-        params.extend(inner)
+        params += [access.strides.get(r[-1], 0) for r in nest.outer]
+        if is_store and is_split:
+            params.append(block_strides[k - len(loads)])
+        params += inner
         params.append(lane)
-        return builder.buffer(name, access.place.dtype, direction, kind, steps_inner)
-
-    reads = [add_buffer(f"in{k}", a, "in", None) for k, a in enumerate(loads)]
-    writes = [add_buffer(f"out{k}", a, "out", (block_strides[k] if block_strides else 0) if is_split else None) for k, a in enumerate(stores)]
+        kind = "0" if lane == 0 else "1" if lane == 1 else "n"
+        steps_inner = bool(inner) and (access.is_full if is_store else any(inner))
+        name, direction = (f"out{k - len(loads)}", "out") if is_store else (f"in{k}", "in")
+        buffers.append((name, access.place.dtype, direction, kind, steps_inner))
     names = {run[0]: f"{kind}{k}" for kind, runs in (("outer", nest.outer), ("inner", nest.inner)) for k, run in enumerate(runs)}
     if nest.lane:
         names[nest.lane[0]] = "lane"
-    nodes: list[int] = []
-    for step in trace.steps:
-        nodes.append(_add_step(builder, step, nodes, reads, names))
-    for k, (_, step_number, _) in enumerate(trace.stores):
-        builder.store(writes[k], builder.cast(stores[k].place.dtype, nodes[step_number]))
-    kernel = builder.build()
-    compiled = compile(kernel)
-    rows = math.prod(map(size_of, nest.outer))
-    steps = math.prod(map(size_of, nest.inner))
+    compiled, kernel = _compiled(trace, (len(nest.outer), len(nest.inner), nest.form == "row", blocking.axis), buffers, names)
+    rows, steps = math.prod(outer_sizes), math.prod(inner_sizes)
     lanes = blocking.length if blocking.axis == "lane" else lane_size
     if blocking.axis == "inner0":
         steps = -(-steps // blocking.count)
     scratch = -(-lanes // _SCRATCH_ROUNDING) * _SCRATCH_ROUNDING * 8 * compiled.scratch_rows
     cost = compiled.cost_ns * max(lanes, 1) * max(steps, 1)
     return KernelCall(kernel, compiled, [a.place for a in (*loads, *stores)], params, rows * blocking.count, cost, scratch)
+
+
+_known: dict[tuple[Any, ...], tuple[CompiledKernel, Kernel]] = {}
+_MOST_KNOWN = 16384
+
+
+def _compiled(
+    trace: Trace, shape: tuple[int, int, bool, str], buffers: list[tuple[str, str, str, str, bool]], names: dict[Axis, str]
+) -> tuple[CompiledKernel, Kernel]:
+    """The kernel for these expressions over these buffers. Building one, only to find it known by its text, takes longer than this key."""
+    steps = tuple((s.op, s.dtype, s.args, _spelled(s, names)) for s in trace.steps)
+    key = (shape, tuple(buffers), steps, tuple(number for _, number, _ in trace.stores))
+    found = _known.get(key)
+    if found is None:
+        kernel = _build(trace, shape, buffers, names)
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        found = _known[key] = (compile(kernel), kernel)
+    return found
+
+
+def _spelled(step: Step, names: dict[Axis, str]) -> Any:
+    return names[step.attr] if step.op == "index" else repr(step.attr) if step.op == "const" else step.attr
+
+
+def _build(
+    trace: Trace, shape: tuple[int, int, bool, str], buffers: list[tuple[str, str, str, str, bool]], names: dict[Axis, str]
+) -> Kernel:
+    builder = KernelBuilder(*shape)
+    numbers = [builder.buffer(*b) for b in buffers]
+    nodes: list[int] = []
+    for step in trace.steps:
+        nodes.append(_add_step(builder, step, nodes, numbers, names))
+    first = len(buffers) - len(trace.stores)
+    for k, (_, number, _) in enumerate(trace.stores):
+        builder.store(numbers[first + k], builder.cast(buffers[first + k][1], nodes[number]))
+    return builder.build()
 
 
 def _add_step(builder: KernelBuilder, step: Step, nodes: list[int], reads: Sequence[int], names: dict[Axis, str]) -> int:
