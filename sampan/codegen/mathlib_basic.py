@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampan.codegen.llvm_text import Value, make_type
+from sampan.codegen.llvm_text import Value
 from sampan.codegen.scalar_ops import scalar_op
 
 HALF_EXACT = ("float32", "float64")
@@ -123,21 +123,26 @@ scalar_op("bitwise_xor", "biu", 2)(lambda a, b: a ^ b)
 # Float division with a floor. The remainder comes first, exactly (as Python and NumPy do it), then the quotient.
 
 
+def _crosses(remainder: Value, b: Value) -> Value:
+    """Whether a remainder of the dividend's sign must move by b to have the divisor's."""
+    return remainder.compare("one", 0.0) & (remainder < 0.0).where(b > 0.0, b < 0.0)
+
+
 @scalar_op("mod", "f", 2, cost=60)
 def mod(a: Value, b: Value) -> Value:
     """a - floor(a / b) * b, exactly: it has the divisor's sign; NaN for a zero divisor or an infinite dividend."""
     remainder = a % b
-    moved = remainder.compare("one", 0.0) & (remainder < 0.0).where(b > 0.0, b < 0.0)
-    return remainder.equals(0.0).where(copy_sign(remainder, b), moved.where(remainder + b, remainder))
+    return remainder.equals(0.0).where(copy_sign(remainder, b), _crosses(remainder, b).where(remainder + b, remainder))
 
 
 @scalar_op("floordiv", "f", 2, cost=70)
 def floordiv(a: Value, b: Value) -> Value:
     """floor(a / b) of the exact quotient; a / b itself (an infinity or NaN) for a zero divisor."""
     writer = a.writer
-    quotient = a / b
+    quotient, remainder = a / b, a % b
     with writer.exact():
-        whole = (a - mod(a, b)) / b
+        whole = (a - remainder) / b
+        whole = _crosses(remainder, b).where(whole - 1.0, whole)
     floor = writer.intrinsic("floor", whole)
     rounded = (whole - floor > 0.5).where(floor + 1.0, floor)
     rounded = whole.equals(0.0).where(copy_sign(whole, quotient), rounded)
@@ -153,7 +158,3 @@ def nextafter(a: Value, b: Value) -> Value:
     moved = a.equals(0.0).where(tiny, step).bits_as(a.type)
     return a.compare("uno", b).where(a + b, a.equals(b).where(b, moved))
 
-
-def truth_integer(x: Value, bits: int = 32) -> Value:
-    """All ones where a boolean is set, else zero."""
-    return x.convert("sext", make_type("i", bits, x.type.lanes))

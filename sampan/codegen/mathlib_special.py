@@ -60,7 +60,6 @@ def erfinv(x: Value) -> Value:
     near_end = size > 0.5
     for _ in range(3):
         missing = near_end.where((1.0 - size) - call_libm("erfc", y), call_libm("erf", y) - size)
-        missing = near_end.where(-missing, missing)
         step = missing / (exp(-(y * y)) * (2.0 / math.sqrt(math.pi)))
         y = y - step / (y * step + 1.0)
     y = size.equals(1.0).where(math.inf, (size > 1.0).where(math.nan, y))

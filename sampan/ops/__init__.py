@@ -1,7 +1,7 @@
 """Layer 2: the operators, each defined once as mathematics over the primitives."""
 
-from . import elementwise, optimizer_steps, subscript
+from . import activation, convolution, elementwise, normalization, optimizer_steps, pooling, subscript
 from .catalog import TABLE
 from .define import OPERATORS, OpDef
 
-__all__ = ["OPERATORS", "TABLE", "OpDef", "elementwise", "optimizer_steps", "subscript"]
+__all__ = ["OPERATORS", "TABLE", "OpDef", "activation", "convolution", "elementwise", "normalization", "optimizer_steps", "pooling", "subscript"]

@@ -281,7 +281,9 @@ class PyLayer:
             if isinstance(n, Tensor) and id(o) not in excluded and n.dtype.kind in "fc"
         ]
         if made:
-            _rt.PyNode(cls.__name__, functools.partial(_run_backward, cls, ctx, made_types(made), len(leaves)), leaves, made)
+            # the node keeps what was saved, so that no cycle runs through the context, and versions are checked
+            saved, ctx._saved = ctx._saved, ()
+            _rt.PyNode(cls.__name__, functools.partial(_run_backward, cls, ctx, made_types(made), len(leaves)), leaves, made, saved)
         return fixed
 
 
@@ -290,16 +292,24 @@ def made_types(tensors: Sequence[Tensor]) -> list[tuple[list[int], str]]:
     return [(list(t.shape), t.dtype.name) for t in tensors]
 
 
-def _run_backward(cls: type[PyLayer], ctx: PyLayerContext, types: list[tuple[list[int], str]], count: int, *grads: Any) -> tuple[Any, ...]:
-    from .build import OPS
-
+def _run_backward(cls: type[PyLayer], ctx: PyLayerContext, types: list[tuple[list[int], str]], count: int, grads: tuple[Any, ...], saved: tuple[Any, ...]) -> tuple[Any, ...]:
     given = list(grads)
+    ctx._saved = saved
     if ctx._materialize:
-        given = [OPS["zeros"](shape, dtype) if g is None else g for g, (shape, dtype) in zip(given, types, strict=True)]
-    result = cls.backward(ctx, *given)
+        given = [_zeros(shape, dtype) if g is None else g for g, (shape, dtype) in zip(given, types, strict=True)]
+    try:
+        result = cls.backward(ctx, *given)
+    finally:
+        ctx._saved = ()
     found = tuple(result) if isinstance(result, (list, tuple)) else (result,)
     if len(found) != count:
         raise AutogradError(
             message(f"{cls.__name__}.backward() gave {len(found)} gradients", f"its forward took {count} tensors", "return one gradient (or None) for each of them, in order")
         )
     return found
+
+
+def _zeros(shape: list[int], dtype: str) -> Tensor:
+    made = _rt.empty(shape, dtype)
+    _rt.fill(made, 0)
+    return made

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 import scipy.special
-from numpy.lib.stride_tricks import as_strided
 
 from sampan.codegen.loops import Kernel, param_offsets
 
@@ -59,13 +58,19 @@ def _wrapping_pow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([one(int(x), int(e)) for x, e in zip(a.ravel(), b.ravel())], a.dtype).reshape(a.shape)
 
 
+def _make_complex(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    result = np.empty(a.shape, np.result_type(a, np.complex64))
+    result.real, result.imag = a, b
+    return result
+
+
 OPS = {
     "neg": np.negative, "abs": np.abs, "sign": np.sign, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
     "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "erf": scipy.special.erf, "erfc": scipy.special.erfc, "erfinv": scipy.special.erfinv,
     "lgamma": scipy.special.gammaln, "digamma": scipy.special.digamma, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor,
-    "ceil": np.ceil, "round": np.rint, "trunc": np.trunc, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "ceil": np.ceil, "round": lambda x: np.rint(x) if x.dtype.kind == "f" else x, "trunc": np.trunc, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
     "logical_not": np.logical_not, "bitwise_not": np.invert, "add": np.add, "sub": np.subtract, "mul": np.multiply,
     "div": _truncated_division, "floordiv": lambda a, b: _integer_or(np.floor_divide, a, b), "mod": lambda a, b: _integer_or(np.mod, a, b),
     "pow": _wrapping_pow, "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin, "atan2": np.arctan2,
@@ -73,7 +78,7 @@ OPS = {
     "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "shift_left": lambda a, b: _shift(a, b, True),
     "shift_right": lambda a, b: _shift(a, b, False), "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "nextafter": np.nextafter, "copysign": np.copysign, "real": np.real, "imag": np.imag, "conj": np.conj,
-    "make_complex": lambda a, b: (a + 1j * b).astype(np.result_type(a, np.complex64)), "angle": np.angle,
+    "make_complex": _make_complex, "angle": np.angle,
 }  # fmt: skip
 
 
@@ -177,8 +182,3 @@ def _reduce(kernel, node, value, grid, params, sizes):
     wide = value.astype(np.float64) if node.attr in ("sum", "prod") and value.dtype.kind == "f" else value
     options = {"dtype": wide.dtype} if node.attr in ("sum", "prod") else {}
     return np.broadcast_to(function(wide, axis=axes, keepdims=True, **options).astype(value.dtype), sizes)
-
-
-def strided(array: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray:
-    """A view by element strides."""
-    return as_strided(array, shape, [s * array.itemsize for s in strides])

@@ -1,0 +1,156 @@
+"""Normalisations: batch, layer, group, instance, RMS, local response, and vectors to length 1. Means and variances are taken in two passes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base import dtypes
+from ..base.errors import ArgumentError, ShapeError, message
+from . import primitives as p
+from . import primitives as q  # in normalize(), where p is the norm's order
+from .arguments import normalized_axis
+from .define import op
+from .samples import positive, real
+
+
+def _wide(x):
+    return p.cast(x, "float32") if dtypes.itemsize(x.dtype) == 2 else x
+
+
+def mean_and_variance(x, axes):
+    """The mean and the biased variance over axes, kept; by two passes, so that a large mean costs no digits."""
+    count = 1
+    for axis in axes:
+        count *= x.shape[axis]
+    mean = p.mul(p.reduce_sum(x, axes), 1.0 / max(count, 1))
+    centered = p.sub(x, mean)
+    return mean, p.mul(p.reduce_sum(p.mul(centered, centered), axes), 1.0 / max(count, 1))
+
+
+def _normalized(x, axes, epsilon):
+    mean, variance = mean_and_variance(x, axes)
+    return p.mul(p.sub(x, mean), p.rsqrt(p.add(variance, epsilon)))
+
+
+def _affine(y, weight, bias, shape):
+    if weight is not None:
+        y = p.mul(y, p.reshape(p.cast(weight, y.dtype), shape))
+    if bias is not None:
+        y = p.add(y, p.reshape(p.cast(bias, y.dtype), shape))
+    return y
+
+
+def _channel_shape(x, channel):
+    return tuple(x.shape[k] if k == channel else 1 for k in range(x.ndim))
+
+
+@op(operands=("x", "running_mean", "running_var", "weight", "bias"), samples=[(real(4, 3, 2), real(3), positive(3), real(3), real(3))], tests="noempty")
+def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsilon, channel):
+    """(x normalised by its own statistics, the new running mean and variance). https://arxiv.org/abs/1502.03167"""
+    wide = _wide(x)
+    axes = tuple(k for k in range(x.ndim) if k != channel)
+    mean, variance = mean_and_variance(wide, axes)
+    y = p.mul(p.sub(wide, mean), p.rsqrt(p.add(variance, epsilon)))
+    y = _affine(y, weight, bias, _channel_shape(x, channel))
+    flat = (x.shape[channel],)
+    new = [p.add(p.mul(r, momentum), p.mul(p.cast(p.detach(p.reshape(s, flat)), r.dtype), 1 - momentum)) for r, s in ((running_mean, mean), (running_var, variance))]
+    return p.cast(y, x.dtype), p.detach(new[0]), p.detach(new[1])
+
+
+@op(operands=("x", "running_mean", "running_var", "weight", "bias"), tests="noempty")
+def batch_norm_infer(x, running_mean, running_var, weight, bias, epsilon, channel):
+    """x normalised by the running statistics."""
+    wide = _wide(x)
+    shape = _channel_shape(x, channel)
+    mean, variance = (p.reshape(p.cast(v, wide.dtype), shape) for v in (running_mean, running_var))
+    y = p.mul(p.sub(wide, mean), p.rsqrt(p.add(variance, epsilon)))
+    return p.cast(_affine(y, weight, bias, shape), x.dtype)
+
+
+@op(
+    "nn.functional.layer_norm",
+    operands=("x", "weight", "bias"),
+    reference=lambda x, s, w, b: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * w + b,
+    samples=[(real(3, 4, 5), 5, real(5), real(5))],
+    tests="noempty",
+)
+def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
+    """x normalised over its last axes, those of ``normalized_shape``, then weight * x + bias. https://arxiv.org/abs/1607.06450"""
+    shape = tuple(normalized_shape) if isinstance(normalized_shape, (list, tuple)) else (normalized_shape,)
+    if x.shape[x.ndim - len(shape) :] != shape or len(shape) > x.ndim:
+        raise ShapeError(message(f"layer_norm(): x has shape {list(x.shape)} and normalized_shape is {list(shape)}", "the last axes of x must equal it"))
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    y = _normalized(_wide(x), axes, epsilon)
+    return p.cast(_affine(y, weight, bias, shape), x.dtype)
+
+
+@op("nn.functional.rms_norm", operands=("x", "weight", "bias"), reference=lambda x, s, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w, samples=[(real(3, 5), 5, real(5))], tests="noempty")
+def rms_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
+    """x divided by its root mean square over its last axes, times weight. https://arxiv.org/abs/1910.07467"""
+    shape = tuple(normalized_shape) if isinstance(normalized_shape, (list, tuple)) else (normalized_shape,)
+    if x.shape[x.ndim - len(shape) :] != shape:
+        raise ShapeError(message(f"rms_norm(): x has shape {list(x.shape)} and normalized_shape is {list(shape)}", "the last axes of x must equal it"))
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    wide = _wide(x)
+    count = 1
+    for n in shape:
+        count *= n
+    y = p.mul(wide, p.rsqrt(p.add(p.mul(p.reduce_sum(p.mul(wide, wide), axes), 1.0 / max(count, 1)), epsilon)))
+    return p.cast(_affine(y, weight, bias, shape), x.dtype)
+
+
+@op("nn.functional.group_norm", operands=("x", "weight", "bias"), samples=[(real(2, 4, 3), 2, 1e-5, real(4), real(4))], tests="noempty")
+def group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
+    """x normalised over each of ``num_groups`` groups of channels. https://arxiv.org/abs/1803.08494"""
+    is_last = data_format[-1] == "C" and x.ndim > 2
+    first = p.transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1))) if is_last else x
+    n, c = first.shape[:2]
+    if num_groups < 1 or c % num_groups:
+        raise ArgumentError(message(f"group_norm(): x has {c} channels and num_groups is {num_groups}", "the channels must be a multiple of the groups"))
+    inner = first.numel // max(n * c, 1)
+    grouped = p.reshape(_wide(first), (n, num_groups, c // num_groups * inner))
+    y = p.reshape(_normalized(grouped, (2,), epsilon), first.shape)
+    y = _affine(y, weight, bias, (1, c, *(1,) * (x.ndim - 2)))
+    y = p.transpose(y, (0, *range(2, y.ndim), 1)) if is_last else y
+    return p.cast(y, x.dtype)
+
+
+@op(operands=("x", "weight", "bias"), samples=[(real(2, 3, 4), real(3), real(3), 1e-5, 1)], tests="noempty")
+def instance_norm_op(x, weight, bias, epsilon, channel):
+    """x normalised over the positions of every channel of every instance. https://arxiv.org/abs/1607.08022"""
+    axes = tuple(k for k in range(1, x.ndim) if k != channel)
+    y = _normalized(_wide(x), axes, epsilon)
+    return p.cast(_affine(y, weight, bias, _channel_shape(x, channel)), x.dtype)
+
+
+@op("nn.functional.normalize", operands=("x",), reference=lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12), samples=[(real(3, 4),)], tests="noempty")
+def normalize(x, p=2, axis=1, epsilon=1e-12):
+    """x divided by its p-norm along ``axis``, or by epsilon where that is larger."""
+    axis = normalized_axis("normalize", axis, x.ndim)
+    if p == 2:
+        squares = q.reduce_sum(q.mul(x, x), (axis,))
+        is_zero = q.eq(squares, 0)
+        norm = q.select(is_zero, 0, q.sqrt(q.select(is_zero, 1, squares)))
+    elif p == float("inf"):
+        norm = q.reduce_max(q.abs(x), (axis,))
+    else:
+        powers = q.reduce_sum(q.pow(q.abs(x), float(p)), (axis,))
+        is_zero = q.eq(powers, 0)
+        norm = q.select(is_zero, 0, q.pow(q.select(is_zero, 1, powers), 1.0 / p))
+    return q.div(x, q.maximum(norm, epsilon))
+
+
+@op("nn.functional.local_response_norm", operands=("x",), samples=[(real(2, 5, 4), 3)], tests="noempty")
+def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW"):
+    """x divided by (k + alpha * mean of squares over ``size`` neighbouring channels) ** beta."""
+    channel = x.ndim - 1 if data_format[-1] == "C" else 1
+    squares = p.mul(x, x)
+    low, high = [0] * x.ndim, [0] * x.ndim
+    low[channel], high[channel] = size // 2, (size - 1) // 2
+    padded = p.pad(squares, tuple(low), tuple(high))
+    total = None
+    for i in range(size):
+        starts = tuple(i if a == channel else 0 for a in range(x.ndim))
+        part = p.slice_(padded, starts, x.shape, (1,) * x.ndim)
+        total = part if total is None else p.add(total, part)
+    return p.div(x, p.pow(p.add(p.mul(total, alpha / size), k), beta))
