@@ -60,10 +60,22 @@ struct FreeList {
   uint32_t capacity = 0;
 };
 
+// Written by its thread only, read by statistics: a plain load and store where an addition would lock.
+class Counter {
+ public:
+  int64_t get() const { return value_.load(std::memory_order_relaxed); }
+  void add(int64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
+  void clear() { value_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> value_{0};
+};
+
 struct ThreadCache {
   FreeList lists[kClasses];
-  int64_t allocated_delta = 0;  // not yet in the shared counter
-  int64_t count_delta = 0;
+  Counter allocated_delta;  // not yet in the shared counters
+  Counter count_delta;
+  ThreadCache* next = nullptr;
 };
 
 struct LargeBlock {
@@ -183,6 +195,25 @@ class Central {
     }
   }
 
+  void add_cache(ThreadCache* cache) {
+    std::lock_guard lock(mutex_);
+    cache->next = caches_;
+    caches_ = cache;
+  }
+
+  void remove_cache(ThreadCache* cache) {
+    std::lock_guard lock(mutex_);
+    ThreadCache** link = &caches_;
+    while (*link != cache) link = &(*link)->next;
+    *link = cache->next;
+    flush_locked(cache);
+  }
+
+  void flush(ThreadCache* cache) noexcept {
+    std::lock_guard lock(mutex_);
+    flush_locked(cache);
+  }
+
   void account(int64_t bytes, int64_t count) noexcept {
     const int64_t now = allocated_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     allocations_.fetch_add(count, std::memory_order_relaxed);
@@ -203,13 +234,19 @@ class Central {
 
   void reset_peaks() {
     std::lock_guard lock(mutex_);
-    peak_allocated_ = allocated_.load();
+    peak_allocated_ = sum(&ThreadCache::allocated_delta) + allocated_;
     peak_reserved_ = reserved_;
   }
 
   MemoryStats stats() {
     std::lock_guard lock(mutex_);
-    return {allocated_, static_cast<int64_t>(reserved_), peak_allocated_, static_cast<int64_t>(peak_reserved_), allocations_, system_requests_,
+    const int64_t allocated = allocated_ + sum(&ThreadCache::allocated_delta);
+    return {allocated,
+            static_cast<int64_t>(reserved_),
+            std::max<int64_t>(peak_allocated_, allocated),
+            static_cast<int64_t>(peak_reserved_),
+            allocations_ + sum(&ThreadCache::count_delta),
+            system_requests_,
             static_cast<int64_t>(limit_)};
   }
 
@@ -217,6 +254,18 @@ class Central {
   Central() {
     limit_ = machine_memory();
     pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); }, [] { get().mutex_.unlock(); });
+  }
+
+  void flush_locked(ThreadCache* cache) noexcept {
+    account(cache->allocated_delta.get(), cache->count_delta.get());
+    cache->allocated_delta.clear();
+    cache->count_delta.clear();
+  }
+
+  int64_t sum(Counter ThreadCache::*counter) const {
+    int64_t total = 0;
+    for (const ThreadCache* c = caches_; c; c = c->next) total += (c->*counter).get();
+    return total;
   }
 
   [[noreturn]] void refuse(size_t bytes, int system_error) {
@@ -281,6 +330,7 @@ class Central {
 
   std::mutex mutex_;
   FreeList chains_[kClasses];
+  ThreadCache* caches_ = nullptr;
   std::list<LargeBlock> cached_;  // oldest first
   std::multimap<size_t, std::list<LargeBlock>::iterator> cached_by_size_;
   std::unordered_map<char*, size_t> live_large_;
@@ -298,11 +348,6 @@ class Central {
 // Initial-exec: one load instead of a call to find the variable in a shared library; the pointer fits into glibc's spare static TLS.
 __attribute__((tls_model("initial-exec"))) thread_local ThreadCache* thread_cache = nullptr;
 
-void flush_counters(ThreadCache* cache) noexcept {
-  Central::get().account(cache->allocated_delta, cache->count_delta);
-  cache->allocated_delta = cache->count_delta = 0;
-}
-
 // Hands the first count blocks of a list to the other threads.
 void share(ThreadCache* cache, int k, uint32_t count) noexcept {
   FreeList& list = cache->lists[k];
@@ -319,7 +364,7 @@ void retire_cache(void* p) {
   auto* cache = static_cast<ThreadCache*>(p);
   thread_cache = nullptr;
   for (int k = 0; k < kClasses; ++k) share(cache, k, cache->lists[k].count);
-  flush_counters(cache);
+  Central::get().remove_cache(cache);
   delete cache;
 }
 
@@ -334,6 +379,7 @@ ThreadCache* open_cache() noexcept {
   if (!cache) return nullptr;
   for (int k = 0; k < kClasses; ++k) cache->lists[k].capacity = static_cast<uint32_t>(std::max<size_t>(2, kThreadListBytes / class_bytes(k)));
   pthread_setspecific(key, cache);
+  Central::get().add_cache(cache);
   return thread_cache = cache;
 }
 
@@ -344,7 +390,7 @@ __attribute__((noinline)) void* allocate_slow(size_t bytes) {
   const int k = size_class(bytes);
   FreeList& list = cache->lists[k];
   if (!list.head) {
-    flush_counters(cache);
+    Central::get().flush(cache);
     list.head = Central::get().take_chain(k, &list.count);
   }
   return allocate_block(bytes);
@@ -361,11 +407,11 @@ __attribute__((noinline)) void free_slow(void* block, size_t bytes) noexcept {
   }
   FreeList& list = cache->lists[k];
   if (list.count >= list.capacity) share(cache, k, (list.count + 1) / 2);
-  if (cache->allocated_delta < -kFlushBytes) flush_counters(cache);
+  if (cache->allocated_delta.get() < -kFlushBytes) Central::get().flush(cache);
   node->next = list.head;
   list.head = node;
   ++list.count;
-  cache->allocated_delta -= static_cast<int64_t>(class_bytes(k));
+  cache->allocated_delta.add(-static_cast<int64_t>(class_bytes(k)));
 }
 
 }  // namespace
@@ -398,9 +444,9 @@ void* allocate_block(size_t bytes) {
   if (!node) return allocate_slow(bytes);
   list.head = node->next;
   --list.count;
-  cache->allocated_delta += static_cast<int64_t>(class_bytes(k));
-  ++cache->count_delta;
-  if (cache->allocated_delta > kFlushBytes) flush_counters(cache);
+  cache->allocated_delta.add(static_cast<int64_t>(class_bytes(k)));
+  cache->count_delta.add(1);
+  if (cache->allocated_delta.get() > kFlushBytes) Central::get().flush(cache);
   return node;
 }
 
@@ -409,25 +455,19 @@ void free_block(void* block, size_t bytes) noexcept {
   if (bytes > kSmallLimit || !cache) return free_slow(block, bytes);
   const int k = size_class(bytes);
   FreeList& list = cache->lists[k];
-  if (list.count >= list.capacity || cache->allocated_delta < -kFlushBytes) return free_slow(block, bytes);
+  if (list.count >= list.capacity || cache->allocated_delta.get() < -kFlushBytes) return free_slow(block, bytes);
   auto* node = static_cast<FreeNode*>(block);
   node->next = list.head;
   list.head = node;
   ++list.count;
-  cache->allocated_delta -= static_cast<int64_t>(class_bytes(k));
+  cache->allocated_delta.add(-static_cast<int64_t>(class_bytes(k)));
 }
 
 #endif
 
-MemoryStats memory_stats() {
-  if (thread_cache) flush_counters(thread_cache);
-  return Central::get().stats();
-}
+MemoryStats memory_stats() { return Central::get().stats(); }
 
-void reset_peak_memory() {
-  if (thread_cache) flush_counters(thread_cache);
-  Central::get().reset_peaks();
-}
+void reset_peak_memory() { Central::get().reset_peaks(); }
 
 void set_memory_limit(size_t limit_bytes) { Central::get().set_limit(limit_bytes); }
 

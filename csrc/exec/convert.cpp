@@ -36,14 +36,21 @@ constexpr bool is_complex = std::is_same_v<T, Complex<float>> || std::is_same_v<
 template <class T>
 constexpr bool is_16_bit_float = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
+// Selections, not branches, so that the loops vectorise.
 template <class D, class S>
-D saturate(S v) {
+inline D saturate(S v) {
+  using Integer = std::numeric_limits<D>;
+  using Floating = std::numeric_limits<S>;
   // The first value above the range is a power of two, so it is exact in S; the lowest value is too.
-  constexpr S above = static_cast<S>(uint64_t{1} << (std::numeric_limits<D>::digits - 1)) * 2;
-  constexpr S lowest = static_cast<S>(std::numeric_limits<D>::min());
-  if (v >= above) return std::numeric_limits<D>::max();
-  if (v <= lowest) return std::numeric_limits<D>::min();
-  return v == v ? static_cast<D>(v) : D{0};
+  constexpr S above = static_cast<S>(uint64_t{1} << (Integer::digits - 1)) * 2;
+  constexpr S lowest = static_cast<S>(Integer::min());
+  constexpr bool has_max = Integer::digits <= Floating::digits;
+  constexpr S highest = has_max ? static_cast<S>(Integer::max()) : above * (1 - Floating::epsilon() / 2);
+  const S low = v > lowest ? v : lowest;
+  const S inside = low < highest ? low : highest;
+  D result = static_cast<D>(inside);
+  if constexpr (!has_max) result = v >= above ? Integer::max() : result;
+  return v == v ? result : D{0};
 }
 
 // A double that rounds to any shorter type as the integer itself would: bits that do not fit leave a sticky one.

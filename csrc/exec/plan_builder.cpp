@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kSlotAlignment = 64;
 constexpr size_t kMaxBytes = size_t{1} << 62;
+constexpr int64_t kOutsideArena = -1;
 // Giving up Python's lock and taking it again costs about 0.1 us, and more when another thread wants it.
 constexpr double kReleaseLockNs = 20000;
 
@@ -35,14 +36,11 @@ PlanBuilder::PlanBuilder(std::vector<Ref<const Layout>> input_layouts, std::vect
   if (arena_bytes > kMaxBytes) refuse("an arena of " + std::to_string(arena_bytes) + " bytes");
   for (const Plan::Slot& s : slots) {
     if (s.size_bytes > kMaxBytes) refuse("a buffer of " + std::to_string(s.size_bytes) + " bytes");
-    if (s.arena_offset >= 0) {
-      const auto offset = static_cast<size_t>(s.arena_offset);
-      if (offset > arena_bytes || s.size_bytes > arena_bytes - offset) {
-        refuse("a buffer of " + std::to_string(s.size_bytes) + " bytes at byte " + std::to_string(offset) + " of an arena of " + std::to_string(arena_bytes));
-      }
-      if (s.arena_offset % kSlotAlignment) refuse("arena offset " + std::to_string(offset) + " is not a multiple of 64");
-    }
-    ranges_.push_back({0, static_cast<int64_t>(s.size_bytes)});
+    if (s.arena_offset >= 0 && s.arena_offset % kSlotAlignment) refuse("arena offset " + std::to_string(s.arena_offset) + " is not a multiple of 64");
+    // A buffer that nothing uses need not lie in the arena; one that does not is refused where it is used.
+    const size_t offset = s.arena_offset < 0 ? 0 : static_cast<size_t>(s.arena_offset);
+    const bool fits = s.arena_offset < 0 || (offset <= arena_bytes && s.size_bytes <= arena_bytes - offset);
+    ranges_.push_back({0, fits ? static_cast<int64_t>(s.size_bytes) : kOutsideArena});
   }
   p.input_count = static_cast<int32_t>(input_layouts.size());
   p.input_layouts = std::move(input_layouts);
@@ -56,6 +54,7 @@ void PlanBuilder::check_operand(const Operand& o, const Layout* layout) const {
     refuse("operand " + operand_text(o) + " names a slot that does not exist; there are " + std::to_string(ranges_.size()));
   }
   const Range r = ranges_[static_cast<size_t>(o.slot)];
+  if (r.end == kOutsideArena) refuse("operand " + operand_text(o) + ": this buffer reaches beyond the arena of " + std::to_string(plan_->arena_bytes) + " bytes");
   bool inside = o.offset_bytes >= r.lowest && o.offset_bytes <= r.end;
   if (inside && layout && layout->numel) {
     int64_t lowest, highest;

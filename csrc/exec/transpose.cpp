@@ -8,6 +8,10 @@ namespace sampan {
 
 namespace {
 
+struct Wide {
+  uint64_t words[2];
+};
+
 template <class T>
 using Vector __attribute__((vector_size(16))) = T;
 
@@ -26,20 +30,41 @@ Vector<T> interleave_high(Vector<T> a, Vector<T> b, std::integer_sequence<int, l
 template <class T>
 inline void transpose_tile(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
   constexpr int n = 16 / sizeof(T);
-  constexpr auto lanes = std::make_integer_sequence<int, n>();
-  Vector<T> rows[n], next[n];
-  for (int i = 0; i < n; ++i) std::memcpy(&rows[i], src + i * src_stride, 16);
+  if constexpr (n == 1) {
+    std::memcpy(dst, src, 16);
+  } else {
+    constexpr auto lanes = std::make_integer_sequence<int, n>();
+    Vector<T> rows[n], next[n];
+    for (int i = 0; i < n; ++i) std::memcpy(&rows[i], src + i * src_stride, 16);
 #pragma GCC unroll 4
-  for (int stage = n; stage > 1; stage /= 2) {
+    for (int stage = n; stage > 1; stage /= 2) {
 #pragma GCC unroll 8
-    for (int i = 0; i < n / 2; ++i) {
-      next[2 * i] = interleave_low<T>(rows[i], rows[i + n / 2], lanes);
-      next[2 * i + 1] = interleave_high<T>(rows[i], rows[i + n / 2], lanes);
-    }
+      for (int i = 0; i < n / 2; ++i) {
+        next[2 * i] = interleave_low<T>(rows[i], rows[i + n / 2], lanes);
+        next[2 * i + 1] = interleave_high<T>(rows[i], rows[i + n / 2], lanes);
+      }
 #pragma GCC unroll 16
-    for (int i = 0; i < n; ++i) rows[i] = next[i];
+      for (int i = 0; i < n; ++i) rows[i] = next[i];
+    }
+    for (int i = 0; i < n; ++i) std::memcpy(dst + i * dst_stride, &rows[i], 16);
   }
-  for (int i = 0; i < n; ++i) std::memcpy(dst + i * dst_stride, &rows[i], 16);
+}
+
+// A block of one cache line in each direction, by way of a small buffer: lines at power-of-two strides share a few places of the first-level cache,
+// so each is read whole, or written whole, before the next one can push it out.
+template <class T>
+inline void transpose_block(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
+  constexpr int64_t n = 16 / sizeof(T), block = 64 / sizeof(T), size = sizeof(T);
+  alignas(64) char buffer[block * 64];
+  // The next block along the columns: no hardware prefetcher follows strides that cross pages.
+  for (int64_t k = 0; k < block; ++k) {
+    __builtin_prefetch(src + (block + k) * src_stride);
+    __builtin_prefetch(dst + k * dst_stride + 64, 1);
+  }
+  for (int64_t j = 0; j < block; j += n) {
+    for (int64_t i = 0; i < block; i += n) transpose_tile<T>(buffer + i * 64 + j * size, 64, src + j * src_stride + i * size, src_stride);
+  }
+  for (int64_t i = 0; i < block; ++i) std::memcpy(dst + i * dst_stride, buffer + i * 64, 64);
 }
 
 template <class T>
@@ -49,27 +74,23 @@ void transpose_plain(char* dst, int64_t dst_stride, const char* src, int64_t src
   }
 }
 
-// Blocks of one cache line in each direction: every line of src is read, and every line of dst written, once from the first-level cache.
 template <class T>
 void transpose(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t rows, int64_t columns) {
-  constexpr int64_t n = 16 / sizeof(T), block = 64 / sizeof(T), size = sizeof(T);
+  constexpr int64_t block = 64 / sizeof(T), n = 16 / sizeof(T), size = sizeof(T);
+  const int64_t block_rows = rows / block * block, block_columns = columns / block * block;
+  for (int64_t j = 0; j < block_columns; j += block) {
+    for (int64_t i = 0; i < block_rows; i += block) transpose_block<T>(dst + i * dst_stride + j * size, dst_stride, src + j * src_stride + i * size, src_stride);
+  }
+  // What blocks do not cover: tiles, then single elements.
   const int64_t tiled_rows = rows / n * n, tiled_columns = columns / n * n;
-  for (int64_t i0 = 0; i0 < tiled_rows; i0 += block) {
-    const int64_t i1 = std::min(i0 + block, tiled_rows);
-    for (int64_t j0 = 0; j0 < tiled_columns; j0 += block) {
-      const int64_t j1 = std::min(j0 + block, tiled_columns);
-      for (int64_t i = i0; i < i1; i += n) {
-        for (int64_t j = j0; j < j1; j += n) transpose_tile<T>(dst + i * dst_stride + j * size, dst_stride, src + j * src_stride + i * size, src_stride);
-      }
+  for (int64_t i = 0; i < tiled_rows; i += n) {
+    for (int64_t j = i < block_rows ? block_columns : 0; j < tiled_columns; j += n) {
+      transpose_tile<T>(dst + i * dst_stride + j * size, dst_stride, src + j * src_stride + i * size, src_stride);
     }
   }
   transpose_plain<T>(dst + tiled_columns * size, dst_stride, src + tiled_columns * src_stride, src_stride, tiled_rows, columns - tiled_columns);
   transpose_plain<T>(dst + tiled_rows * dst_stride, dst_stride, src + tiled_rows * size, src_stride, rows - tiled_rows, columns);
 }
-
-struct Wide {
-  uint64_t words[2];
-};
 
 }  // namespace
 
@@ -79,7 +100,7 @@ void transpose_2d(char* dst, int64_t dst_stride, const char* src, int64_t src_st
     case 2: return transpose<uint16_t>(dst, dst_stride, src, src_stride, rows, columns);
     case 4: return transpose<uint32_t>(dst, dst_stride, src, src_stride, rows, columns);
     case 8: return transpose<uint64_t>(dst, dst_stride, src, src_stride, rows, columns);
-    default: return transpose_plain<Wide>(dst, dst_stride, src, src_stride, rows, columns);
+    default: return transpose<Wide>(dst, dst_stride, src, src_stride, rows, columns);
   }
 }
 

@@ -15,8 +15,12 @@ constexpr int64_t kMaxBytes = int64_t{1} << 62;
 
 std::string shape_text(std::span<const int64_t> shape) {
   std::string s = "[";
-  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
-  return s + "]";
+  for (const int64_t size : shape) {
+    if (s.size() > 1) s += ", ";
+    s += std::to_string(size);
+  }
+  s += "]";
+  return s;
 }
 
 [[noreturn]] void raise_shape(const std::string& message) { throw Error(ErrorKind::kShape, message); }
