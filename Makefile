@@ -34,10 +34,10 @@ test: venv  ## the tests
 check: check-format check-lint check-types check-layers  ## format, lint, types, layers and sizes
 
 check-format: venv
-	$(bin)/ruff format --check .
+	$(bin)/ruff format --check --output-format concise .
 
 check-lint: venv
-	$(bin)/ruff check .
+	$(bin)/ruff check --output-format concise .
 
 check-types: venv
 	$(bin)/mypy
