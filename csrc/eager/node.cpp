@@ -52,6 +52,17 @@ std::string Node::where() const {
   return "\n  recorded at " + std::string(extras_->call_site.file) + ":" + std::to_string(extras_->call_site.line);
 }
 
+int Node::visit_python(VisitObject visit, void* arg) const {
+  if (!extras_) return 0;
+  for (const auto* hooks : {&extras_->hooks, &extras_->accumulated}) {
+    for (const auto& h : *hooks) {
+      if (h.hook->use_count() != 1) continue;
+      if (const int stop = h.hook->visit_python(visit, arg)) return stop;
+    }
+  }
+  return 0;
+}
+
 LeafNode::LeafNode(EagerMeta* o) : Node(Kind::kLeaf), owner(o) {}
 
 const Layout* LeafNode::output_layout(uint32_t) const { return owner ? owner->self->layout.get() : nullptr; }
@@ -69,6 +80,13 @@ void LeafNode::backward(std::span<Ref<Tensor>> grads, std::span<Ref<Tensor>>, bo
 }
 
 EagerMeta::~EagerMeta() { leave_node(); }
+
+int EagerMeta::visit_python(VisitObject visit, void* arg) const { return node && node->use_count() == 1 ? node->visit_python(visit, arg) : 0; }
+
+void EagerMeta::clear_python() {
+  leave_node();
+  const Ref<Node> last = std::move(node);
+}
 
 void EagerMeta::leave_node() {
   if (!node) return;

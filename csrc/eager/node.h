@@ -23,6 +23,7 @@ struct Edge {
 class GradHook : public RefCounted {
  public:
   virtual Ref<Tensor> call(const Ref<Tensor>& gradient) = 0;
+  virtual int visit_python(VisitObject visit, void* arg) const = 0;
   bool active = true;  // cleared by the handle; the node drops the hook when it next runs
 };
 
@@ -56,6 +57,9 @@ class Node : public RefCounted {
   virtual void backward(std::span<Ref<Tensor>> grads, std::span<Ref<Tensor>> input_grads, bool create_graph) = 0;
   // Frees what backward needs, after it ran without retain_graph.
   virtual void release_saved() {}
+
+  // What the cycle collector finds behind a node that only one tensor owns.
+  virtual int visit_python(VisitObject visit, void* arg) const;
 
   NodeExtras& extras() {
     if (!extras_) extras_ = std::make_unique<NodeExtras>();
@@ -104,6 +108,8 @@ class LeafNode final : public Node {
 struct EagerMeta final : AutogradMeta {
   explicit EagerMeta(Tensor* tensor) : self(tensor) {}
   ~EagerMeta() override;
+  int visit_python(VisitObject visit, void* arg) const override;
+  void clear_python() override;
   void leave_node();  // before node is replaced: it keeps no pointer to this
 
   Tensor* self;

@@ -28,6 +28,7 @@ enum SignatureTag : uint64_t {
   kTagSequence, // | count << 8
   kTagSlice,    // start, stop, step
   kTagEllipsis,
+  kTagDType,    // | the dtype << 8
   kTagObject,   // a number from the table of interned objects
 };
 
@@ -46,7 +47,7 @@ class SignatureWords {
   }
   const uint64_t* data() const { return data_; }
   uint32_t size() const { return size_; }
-  void clear() { size_ = 0; }
+  void truncate(uint32_t size) { size_ = size; }
 
  private:
   void grow();

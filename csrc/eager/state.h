@@ -12,11 +12,12 @@ class SavedHooks : public RefCounted {
  public:
   virtual Ref<RefCounted> pack(Ref<Tensor> tensor) = 0;
   virtual Ref<Tensor> unpack(RefCounted& packed) = 0;
+  SavedHooks* outer = nullptr;  // the `with` block around; owned while this one is in force
 };
 
 struct EagerState {
   uint64_t context = 0;               // interned by Python: AMP state, default dtype, ...
-  SavedHooks* saved_hooks = nullptr;  // borrowed from the `with` block that pushed it
+  SavedHooks* saved_hooks = nullptr;  // owned; the innermost
   bool grad_enabled = true;
   bool tracing = false;  // every call goes to Op.static
 };
