@@ -4,11 +4,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
 #include "bind/convert.h"
 #include "bind/eager.h"
+#include "bind/op_call.h"
 #include "eager/gradient.h"
 
 namespace sampan {
@@ -159,6 +161,8 @@ EntryHandle make_entry(nb::handle plan, nb::handle structure, nb::handle saved, 
   Entry& entry = *made;
   entry.plan = plan_argument(plan);
   const size_t inputs = static_cast<size_t>(entry.plan->input_count), outputs = entry.plan->outputs.size();
+  entry.lets_others_run = entry.plan->should_release_lock ||
+                          std::ranges::any_of(entry.plan->instructions, [](const auto& i) { return std::holds_alternative<HostInstruction>(i); });
   parse_structure(structure, entry, 0);
   if (static_cast<size_t>(entry.result_count) > outputs) {
     refuse("the structure has " + std::to_string(entry.result_count) + " tensors, and the Plan " + std::to_string(outputs) + " outputs");

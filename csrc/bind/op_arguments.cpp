@@ -145,7 +145,7 @@ OpCall::Encoded OpCall::encode_operand_slowly(size_t parameter, PyObject** objec
   }
   if (symbolic_type && PyObject_TypeCheck(o, symbolic_type)) return Encoded::kSymbolic;
   // np.float64 and np.complex128 are Python numbers too, and count as such.
-  if (const uint64_t tag = PyFloat_Check(o) ? kTagScalarFloat : PyLong_Check(o) ? kTagScalarInt : PyComplex_Check(o) ? kTagScalarComplex : 0) {
+  if (const auto tag = PyFloat_Check(o) ? kTagScalarFloat : PyLong_Check(o) ? kTagScalarInt : PyComplex_Check(o) ? kTagScalarComplex : kNoTag) {
     key.push(tag);
     push_operand({o, tag});
     return Encoded::kDone;

@@ -1,4 +1,5 @@
 // Operators, comparisons, indexing and conversion of Tensor: slots that call the Ops that Python registered.
+#include <algorithm>
 #include <iterator>
 #include <string_view>
 

@@ -44,6 +44,19 @@ void check_backward(const Entry& entry, const BackwardPlan& backward, std::span<
   }
 }
 
+void run_plan(const Entry& e, Tensor* const* operands, size_t operand_count, Ref<Tensor>* outputs) {
+  if (!e.lets_others_run) [[likely]] return e.plan->run(operands, outputs);
+  // Another thread, or the host function, may give an operand new memory in the meantime.
+  std::vector<Ref<Tensor>> held;
+  std::vector<Tensor*> pointers;
+  for (size_t i = 0; i < operand_count; ++i) {
+    held.push_back(alias_tensor(*operands[i]));
+    pointers.push_back(held.back().get());
+  }
+  UnlockScope unlock(e.plan->should_release_lock);
+  e.plan->run(pointers.data(), outputs);
+}
+
 void bump_version(Storage& storage) { storage.version.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace
@@ -93,18 +106,14 @@ void Entry::check_inplace(Tensor* const* operands) const {
 void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_count, Ref<Tensor>* outputs, bool record) {
   const Entry& e = *entry;
   if (e.inplace.empty()) [[likely]] {
-    {
-      UnlockScope unlock(e.plan->should_release_lock);
-      e.plan->run(operands, outputs);
-    }
+    run_plan(e, operands, operand_count, outputs);
     if (record && e.backward) record_node(entry, operands, operand_count, outputs);
     return;
   }
 
   e.check_inplace(operands);
   try {
-    UnlockScope unlock(e.plan->should_release_lock);
-    e.plan->run(operands, outputs);
+    run_plan(e, operands, operand_count, outputs);
   } catch (...) {
     // Some of the elements may have been written.
     for (const auto& pair : e.inplace) bump_version(*operands[pair.operand]->storage);

@@ -47,6 +47,7 @@ struct Entry final : RefCounted {
   std::vector<int32_t> differentiable;
   std::vector<Inplace> inplace;
   std::unique_ptr<BackwardBuilder> backward;  // null: no gradient
+  bool lets_others_run = false;               // while the Plan runs: Python's lock is given up, or a host function is called
   std::string op_name = "op";
   std::vector<std::string> operand_names;  // of the op's parameters; filled when the entry is cached
 

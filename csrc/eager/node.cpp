@@ -30,6 +30,8 @@ void* Node::allocate(size_t size_bytes, size_t extra_bytes) {
   return p;
 }
 
+void Node::operator delete(void* memory) { std::free(memory); }
+
 void Node::operator delete(Node* node, std::destroying_delete_t) {
   static_assert(sizeof(node->engine_run_) == sizeof(Node*));
   if (graveyard.busy) {

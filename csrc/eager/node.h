@@ -73,6 +73,8 @@ class Node : public RefCounted {
 
   // A graph is a chain as long as the user's program: nodes die one after the other, never inside each other.
   static void operator delete(Node* node, std::destroying_delete_t);
+  static void operator delete(void* memory);  // of a node whose constructor raised
+  static void operator delete(void* memory, size_t) { operator delete(memory); }
   static void* operator new(size_t size_bytes) { return allocate(size_bytes, 0); }
   static void* operator new(size_t size_bytes, size_t extra_bytes) { return allocate(size_bytes, extra_bytes); }
 

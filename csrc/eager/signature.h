@@ -12,7 +12,8 @@ namespace sampan {
 // sequences mean equal calls. A tensor is its layout's address, with the lowest bit set when it wants a gradient: addresses
 // are larger than every tag.
 enum SignatureTag : uint64_t {
-  kTagNone = 1,
+  kNoTag = 0,
+  kTagNone,
   kTagScalarBool,
   kTagScalarInt,
   kTagScalarFloat,
