@@ -63,9 +63,7 @@ class PythonBackward final : public BackwardBuilder {
 
   Ref<BackwardPlan> build(std::span<const Ref<Tensor>> grads) override {
     nb::list layouts;
-    for (const auto& g : grads) {
-      if (g) layouts.append(take(wrap_layout(g->layout)));
-    }
+    for (const auto& g : grads) layouts.append(g ? take(wrap_layout(g->layout)) : nb::none());
     GradModeScope mode(true);
     const nb::object made = make_backward_(mask_of(grads), nb::tuple(layouts));
     BackwardPlanHandle* handle = nullptr;
@@ -118,13 +116,10 @@ class PythonBackward final : public BackwardBuilder {
     std::vector<int32_t> targets;
   };
 
-  static nb::object mask_of(std::span<const Ref<Tensor>> grads) {
-    nb::object mask = take(PyLong_FromLong(0));
-    const nb::object one = take(PyLong_FromLong(1));
-    for (size_t i = 0; i < grads.size(); ++i) {
-      if (grads[i]) mask = mask | (one << take(PyLong_FromSize_t(i)));
-    }
-    return mask;
+  static nb::tuple mask_of(std::span<const Ref<Tensor>> grads) {
+    nb::list mask;
+    for (const auto& g : grads) mask.append(static_cast<bool>(g));
+    return nb::tuple(mask);
   }
 
   nb::object make_backward_;
@@ -132,6 +127,7 @@ class PythonBackward final : public BackwardBuilder {
   std::map<std::vector<bool>, Recorded> recorded_;
 };
 
+// None: a tensor. "none": None. (kind, n): n tensors. (kind, n, item, ...): n items. kind is "tuple" or "list".
 void parse_structure(nb::handle o, Entry& entry, int depth) {
   using S = Entry::Structure;
   if (depth > 8) refuse("the structure is nested too deeply");
@@ -140,20 +136,15 @@ void parse_structure(nb::handle o, Entry& entry, int depth) {
     ++entry.result_count;
     return;
   }
-  if (!PyTuple_Check(o.ptr()) && !PyList_Check(o.ptr())) refuse("a structure is None, ('tuple', n), ('list', n), or a tuple or list of those");
-  const nb::object parts = nb::borrow(o);
-  const size_t count = nb::len(parts);
-  if (count == 2 && PyUnicode_Check(nb::object(parts[0]).ptr())) {
-    const std::string kind = nb::cast<std::string>(parts[0]);
-    if (kind != "tuple" && kind != "list") refuse("a structure's kind is 'tuple' or 'list', not '" + kind + "'");
-    const int32_t n = index_below(nb::object(parts[1]), size_t{1} << 24, "a structure of size");
-    entry.structure.push_back({kind == "tuple" ? S::kTuple : S::kList, n});
-    entry.structure.insert(entry.structure.end(), static_cast<size_t>(n), {S::kTensor, 1});
-    entry.result_count += n;
-    return;
-  }
-  entry.structure.push_back({PyTuple_Check(o.ptr()) ? S::kTuple : S::kList, static_cast<int32_t>(count)});
-  for (nb::handle part : parts) parse_structure(part, entry, depth + 1);
+  if (PyUnicode_Check(o.ptr()) && nb::cast<std::string>(o) == "none") return entry.structure.push_back({S::kNone, 1});
+  const bool is_tuple = PyTuple_Check(o.ptr()) && PyTuple_GET_SIZE(o.ptr()) >= 2 && PyUnicode_Check(PyTuple_GET_ITEM(o.ptr(), 0));
+  const std::string kind = is_tuple ? nb::cast<std::string>(nb::handle(PyTuple_GET_ITEM(o.ptr(), 0))) : "";
+  if (kind != "tuple" && kind != "list") refuse("a structure is None, 'none', ('tuple', n) or ('list', n), followed by the structures of the n items unless all are tensors");
+  const int32_t n = index_below(nb::handle(PyTuple_GET_ITEM(o.ptr(), 1)), size_t{1} << 24, "a structure of size");
+  entry.structure.push_back({kind == "tuple" ? S::kTuple : S::kList, n});
+  const Py_ssize_t items = PyTuple_GET_SIZE(o.ptr()) - 2;
+  if (items && items != n) refuse("a structure of size " + std::to_string(n) + " has " + std::to_string(items) + " items");
+  for (int32_t i = 0; i < n; ++i) parse_structure(items ? nb::handle(PyTuple_GET_ITEM(o.ptr(), i + 2)) : nb::handle(Py_None), entry, depth + 1);
 }
 
 EntryHandle make_entry(nb::handle plan, nb::handle structure, nb::handle saved, nb::handle differentiable, nb::object make_backward, nb::handle inplace) {

@@ -126,7 +126,7 @@ class PythonSavedHooks final : public SavedHooks {
   nb::object pack_, unpack_;
 };
 
-// A node whose backward is a Python function: function(grads, saved), two tuples with None where nothing is.
+// A node whose backward is a Python function: function(*grads), or function(saved, *grads) when tensors are saved; None where nothing is.
 class PythonNode final : public Node {
  public:
   PythonNode(std::string name, nb::object function) : Node(Kind::kOther), name_(std::move(name)), function_(std::move(function)) {}
@@ -156,11 +156,12 @@ class PythonNode final : public Node {
 
   void backward(std::span<Ref<Tensor>> grads, std::span<Ref<Tensor>> input_grads, bool) override {
     if (freed_) raise_freed(name_ + where());
-    nb::list grad_list, saved_list;
-    for (const auto& g : grads) grad_list.append(wrap_or_none(g));
-    for (const auto& s : saved_) saved_list.append(unpack(s));
+    nb::list args, saved;
+    for (const auto& s : saved_) saved.append(unpack(s));
+    if (!saved_.empty()) args.append(nb::tuple(saved));
+    for (const auto& g : grads) args.append(wrap_or_none(g));
     const nb::object function = function_;
-    const nb::object result = function(nb::tuple(grad_list), nb::tuple(saved_list));
+    const nb::object result = function(*args);
     std::vector<Ref<Tensor>> made;
     if (nb::isinstance<nb::tuple>(result) || nb::isinstance<nb::list>(result)) {
       for (nb::handle o : result) made.push_back(one_gradient(o));
@@ -347,7 +348,7 @@ void bind_graph(nb::module_& m) {
       .def("__repr__", [](const NodeHandle& self) { return "<GradNode " + self.node->name() + ">"; });
 
   m.def("PyNode", make_python_node, nb::arg("name"), nb::arg("function"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("saved") = nb::tuple(),
-        "Makes outputs, computed without recording, the results of a node whose backward is function(grads, saved).");
+        "Makes outputs, computed without recording, the results of a node whose backward is function(*grads), or function(saved, *grads) when it saves tensors.");
   m.def("backward", backward, nb::arg("tensors"), nb::arg("grad_tensors") = nb::none(), nb::arg("retain_graph") = false, nb::arg("create_graph") = false);
   m.def("grad", grad, nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(), nb::arg("retain_graph") = nb::none(),
         nb::arg("create_graph") = false, nb::arg("allow_unused") = false, nb::arg("no_grad_vars") = nb::none());

@@ -28,6 +28,7 @@ PyObject* wrap_output(const Entry& entry, const OpCall& call, Ref<Tensor>* outpu
 PyObject* build_item(const Entry& entry, const OpCall& call, Ref<Tensor>* outputs, size_t& item, int32_t& output) {
   const Entry::Structure part = entry.structure[item++];
   if (part.kind == Entry::Structure::kTensor) return wrap_output(entry, call, outputs, output++);
+  if (part.kind == Entry::Structure::kNone) return Py_NewRef(Py_None);
   Owned sequence(part.kind == Entry::Structure::kTuple ? PyTuple_New(part.count) : PyList_New(part.count));
   for (Py_ssize_t i = 0; sequence && i < part.count; ++i) {
     PyObject* value = build_item(entry, call, outputs, item, output);
@@ -105,6 +106,9 @@ PyObject* call_miss(OpCall& call) {
   for (uint32_t i = 0; i < call.operand_count(); ++i) {
     if (const Tensor* t = unwrap(call.operand(i))) layouts.push_back(t->layout);
   }
+  SmallArray<Tensor*, kInlineOperands> tensors(call.operand_count());
+  std::vector<Ref<Tensor>> scalars;
+  if (!call.gather(tensors.data(), scalars)) return nullptr;  // a wrong number is better found before a compilation
   Owned args(call.values_tuple());
   if (!args) return nullptr;
   Owned made(PyObject_CallFunctionObjArgs(call.op.miss, reinterpret_cast<PyObject*>(&call.op), args.get(), nullptr));

@@ -34,9 +34,9 @@ struct Entry final : RefCounted {
     int32_t output;
     int32_t operand;
   };
-  // The result as a small program in prefix order: a tensor, or a tuple or list of the next `count` items.
+  // The result as a small program in prefix order: a tensor, None, or a tuple or list of the next `count` items.
   struct Structure {
-    enum Kind : uint8_t { kTensor, kTuple, kList } kind;
+    enum Kind : uint8_t { kTensor, kNone, kTuple, kList } kind;
     int32_t count;
   };
 

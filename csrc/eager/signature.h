@@ -64,7 +64,7 @@ struct CachedCall {
   uint64_t hash;
   std::vector<Ref<const Layout>> layouts;  // keeps the addresses in words from being used again
   Ref<Entry> entry;
-  bool is_recent = true;  // met since the last eviction
+  bool is_recent = false;  // met again since the last eviction
 
   bool matches(const SignatureWords& key) const {
     return words.size() == key.size() && std::memcmp(words.data(), key.data(), key.size() * sizeof(uint64_t)) == 0;
@@ -76,6 +76,7 @@ class SignatureTable {
   // Null when the key is unknown. What is returned lives until the next call of insert or clear.
   Entry* find(const SignatureWords& key) {
     if (last_ && last_->matches(key)) [[likely]] {
+      last_->is_recent = true;
       return last_->entry.get();
     }
     return find_slow(key);

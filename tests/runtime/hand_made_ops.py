@@ -16,7 +16,7 @@ def tensor(values, *, grad=False, dtype="float32"):
 
 
 def array(t):
-    return np.asarray(t)
+    return t.numpy_view()
 
 
 def layout(shape, dtype="float32"):
@@ -27,9 +27,9 @@ def host_plan(input_layouts, output_layouts, function):
     """A Plan of one host call: function(*arrays) returns the outputs as arrays."""
 
     def run(inputs, outputs):
-        results = function(*map(np.asarray, inputs))
+        results = function(*map(array, inputs))
         for out, result in zip(outputs, results, strict=True):
-            np.asarray(out)[...] = result
+            array(out)[...] = result
 
     count = len(input_layouts)
     slots = [(max(math_prod(o.shape), 1) * o.dtype.itemsize, -1) for o in output_layouts]
@@ -65,11 +65,12 @@ class HostOp:
     vjp saves every input; `recorded` is an Op of (inputs, grads) for create_graph.
     """
 
-    def __init__(self, name, parameters, forward, vjp=None, *, recorded=None, structure=None, saved="input", inplace=(), aliases=None):
-        self.forward, self.vjp, self.recorded, self.structure, self.saved, self.inplace = forward, vjp, recorded, structure, saved, inplace
+    def __init__(self, name, parameters, forward, vjp=None, *, recorded=None, structure=None, saved="input", inplace=()):
+        self.forward, self.vjp, self.recorded, self.structure, self.inplace = forward, vjp, recorded, structure, inplace
+        self.saved = saved
         self.misses = 0
         self.backward_builds = 0
-        self.op = _rt.Op(name, parameters, self.miss, aliases=aliases)
+        self.op = _rt.Op(name, parameters, self.miss)
 
     def miss(self, op, args):
         self.misses += 1
@@ -81,33 +82,28 @@ class HostOp:
             plan = inplace_plan(input_layouts, self.forward)
         else:
             plan = host_plan(input_layouts, outputs, self.forward)
-        saved = [("input", i) for i in range(len(inputs))] if self.saved == "input" else [("output", 0)] if self.saved == "output" else []
+        saved = {"input": [("input", i) for i in range(len(inputs))], "output": [("output", 0)], "none": []}[self.saved]
+        saved_layouts = {"input": input_layouts, "output": outputs[:1], "none": []}[self.saved]
         kinds = [o.dtype.kind for o in outputs]
+        floating = [i for i, lay in enumerate(input_layouts) if lay.dtype.kind in "fc"]
 
         def make_backward(mask, grad_layouts):
             self.backward_builds += 1
-            saved_layouts = input_layouts if self.saved == "input" else outputs[:1] if self.saved == "output" else []
 
             def run(*arrays):
                 kept, grads = arrays[: len(saved_layouts)], list(arrays[len(saved_layouts) :])
-                every = [grads.pop(0) if mask >> j & 1 else np.zeros(o.shape, o.dtype.name) for j, o in enumerate(outputs)]
-                return tuple(self.vjp(*kept, *every))
+                zeros = [np.zeros(o.shape, o.dtype.name) for o in outputs]
+                every = [grads.pop(0) if given else zero for given, zero in zip(mask, zeros, strict=True)]
+                gradients = tuple(self.vjp(*kept, *every))
+                return [gradients[i] for i in floating]
 
-            floating = [i for i, lay in enumerate(input_layouts) if lay.dtype.kind in "fc"]
-            return _rt.BackwardPlan(
-                host_plan([*saved_layouts, *grad_layouts], [input_layouts[i] for i in floating], lambda *a: [run(*a)[i] for i in floating]), floating
-            )
+            plan = host_plan([*saved_layouts, *filter(None, grad_layouts)], [input_layouts[i] for i in floating], run)
+            return _rt.BackwardPlan(plan, floating)
 
-        entry = _rt.Entry(
-            plan,
-            self.structure,
-            saved,
-            [j for j, k in enumerate(kinds) if k in "fc"],
-            make_backward if self.vjp else None,
-            self.inplace,
-        )
+        differentiable = [j for j, k in enumerate(kinds) if k in "fc"]
+        entry = _rt.Entry(plan, self.structure, saved, differentiable, make_backward if self.vjp else None, self.inplace)
         if self.recorded:
-            entry.backward_op = lambda mask: (self.recorded, [i for i, lay in enumerate(input_layouts) if lay.dtype.kind in "fc"])
+            entry.backward_op = lambda mask: (self.recorded, floating)
         return entry
 
 
@@ -115,8 +111,8 @@ def inplace_plan(input_layouts, function):
     """Writes the result over operand 0."""
 
     def run(inputs, outputs):
-        (result,) = function(*map(np.asarray, inputs))
-        np.asarray(outputs[0])[...] = result
+        (result,) = function(*map(array, inputs))
+        array(outputs[0])[...] = result
 
     count = len(input_layouts)
     instruction = ("host", run, [*((i, 0) for i in range(count)), (0, 0)], [*input_layouts, input_layouts[0]], count)
@@ -127,7 +123,7 @@ def unbroadcast(grad, like):
     extra = np.ndim(grad) - np.ndim(like)
     grad = np.sum(grad, axis=tuple(range(extra)))
     axes = tuple(i for i, n in enumerate(np.shape(like)) if n == 1 and np.shape(grad)[i] != 1)
-    return np.sum(grad, axis=axes, keepdims=True).astype(np.asarray(like).dtype) if axes else np.asarray(grad, np.asarray(like).dtype)
+    return np.sum(grad, axis=axes, keepdims=True).astype(np.asarray(like).dtype)
 
 
 X = ("x", "tensor", _rt.REQUIRED)
@@ -160,10 +156,25 @@ add_backward = HostOp(
     lambda x, y, g, a, b: float32(np.zeros_like(x), np.zeros_like(y), a + b),
     structure=("tuple", 2),
 )
-add = HostOp("add", [X, Y], lambda x, y: float32(x + y), lambda x, y, g: (unbroadcast(g, x), unbroadcast(g, y)), recorded=add_backward.op)
+add = HostOp(
+    "add",
+    [X, Y],
+    lambda x, y: float32(x + y),
+    lambda x, y, g: (unbroadcast(g, x), unbroadcast(g, y)),
+    recorded=add_backward.op,
+)
 exp = HostOp("exp", [X], lambda x: (np.exp(x),), lambda y, g: (g * y,), saved="output")
 add_ = HostOp("add_", [X, Y], lambda x, y: float32(x + y), lambda g: (g, g), saved="none", inplace=((0, 0),))
-split = HostOp("split", [X], lambda x: (x[: len(x) // 2], x[len(x) // 2 :]), lambda x, a, b: (np.concatenate([a, b]),), structure=("list", 2))
+split = HostOp(
+    "split",
+    [X],
+    lambda x: (x[: len(x) // 2], x[len(x) // 2 :]),
+    lambda x, a, b: (np.concatenate([a, b]),),
+    structure=("list", 2),
+)
 add_n = HostOp(
-    "add_n", [("inputs", "tensors", _rt.REQUIRED)], lambda *xs: float32(sum(xs)), lambda *a: tuple(a[-1] for _ in a[:-1])
+    "add_n",
+    [("inputs", "tensors", _rt.REQUIRED)],
+    lambda *xs: float32(sum(xs)),
+    lambda *a: tuple(a[-1] for _ in a[:-1]),
 )
