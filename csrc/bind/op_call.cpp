@@ -1,0 +1,205 @@
+// The life of a call: look up, run, record, wrap; or ask Python on a miss.
+#include "bind/op_call.h"
+
+#include "base/error.h"
+#include "bind/entry_object.h"
+#include "bind/owned.h"
+#include "eager/profile.h"
+#include "exec/copy.h"
+
+namespace sampan {
+
+std::atomic<ProfileSink*> profile_sink{nullptr};
+
+namespace {
+
+constexpr size_t kInlineOperands = 8;
+constexpr size_t kInlineOutputs = 4;
+
+PyObject* wrap_output(const Entry& entry, const OpCall& call, Ref<Tensor>* outputs, int32_t j) {
+  if (outputs[j]) [[likely]] return wrap(std::move(outputs[j]));
+  for (const auto& pair : entry.inplace) {
+    if (pair.output == j) return Py_NewRef(call.operand(static_cast<uint32_t>(pair.operand)));
+  }
+  return Py_NewRef(Py_None);
+}
+
+// The next item of the structure; item and output move on.
+PyObject* build_item(const Entry& entry, const OpCall& call, Ref<Tensor>* outputs, size_t& item, int32_t& output) {
+  const Entry::Structure part = entry.structure[item++];
+  if (part.kind == Entry::Structure::kTensor) return wrap_output(entry, call, outputs, output++);
+  if (part.kind == Entry::Structure::kNone) return Py_NewRef(Py_None);
+  Owned sequence(part.kind == Entry::Structure::kTuple ? PyTuple_New(part.count) : PyList_New(part.count));
+  for (Py_ssize_t i = 0; sequence && i < part.count; ++i) {
+    PyObject* value = build_item(entry, call, outputs, item, output);
+    if (!value) return nullptr;
+    if (part.kind == Entry::Structure::kTuple) {
+      PyTuple_SET_ITEM(sequence.get(), i, value);
+    } else {
+      PyList_SET_ITEM(sequence.get(), i, value);
+    }
+  }
+  return sequence.release();
+}
+
+bool overlaps(const Tensor& a, const Tensor& b) {
+  if (!(a.storage == b.storage) || !a.numel() || !b.numel()) return false;
+  int64_t a_low, a_high, b_low, b_high;
+  a.layout->extent(&a_low, &a_high);
+  b.layout->extent(&b_low, &b_high);
+  const auto a_item = static_cast<int64_t>(dtype_size(a.dtype())), b_item = static_cast<int64_t>(dtype_size(b.dtype()));
+  return a.offset_bytes + a_low * a_item < b.offset_bytes + (b_high + 1) * b_item && b.offset_bytes + b_low * b_item < a.offset_bytes + (a_high + 1) * a_item;
+}
+
+// An operand that the in-place write would change while it is read (x[1:] += x[:-1]) is replaced by a copy. True when one was.
+bool separate_overlapping(const Entry& entry, OpCall& call, Tensor* const* tensors) {
+  bool replaced = false;
+  for (const auto& pair : entry.inplace) {
+    const Tensor& target = *tensors[pair.operand];
+    for (uint32_t i = 0; i < call.operand_count(); ++i) {
+      Tensor& other = *tensors[i];
+      const bool is_same = other.layout == target.layout && other.offset_bytes == target.offset_bytes;
+      if (static_cast<int32_t>(i) == pair.operand || is_same || !overlaps(target, other)) continue;
+      Ref<Tensor> copy = copy_tensor(other, other.dtype());
+      if (wants_grad(other)) copy = alias_with_history(*copy, gradient_edge(other));
+      PyObject* object = wrap(std::move(copy));
+      if (!object) throw std::bad_alloc();
+      replaced |= call.replace_operand(i, object);
+    }
+  }
+  return replaced;
+}
+
+PyObject* dispatch(OpCall& call);
+
+PyObject* run_call(OpCall& call, const Ref<Entry>& entry, bool is_first) {
+  SmallArray<Tensor*, kInlineOperands> tensors(call.operand_count());
+  std::vector<Ref<Tensor>> scalars;
+  if (!call.gather(tensors.data(), scalars)) return nullptr;
+  if (is_first) entry->check_operands(tensors.data(), tensors.size());
+  if (!entry->inplace.empty()) {
+    for (const auto& pair : entry->inplace) {
+      if (!call.is_tensor_operand(static_cast<uint32_t>(pair.operand))) {
+        return raise_argument_error(call.op, entry->operand_name(pair.operand) + " is changed in place and must be a Tensor, not a number");
+      }
+    }
+    if (separate_overlapping(*entry, call, tensors.data())) {
+      OpCall again(call.op);
+      std::copy(call.values, call.values + call.op.parameters->size(), again.values);
+      return dispatch(again);
+    }
+  }
+  SmallArray<Ref<Tensor>, kInlineOutputs> outputs(entry->plan->outputs.size());
+  run_entry(entry, tensors.data(), tensors.size(), outputs.data(), call.wants_grad);
+  return build_result(*entry, call, outputs.data());
+}
+
+PyObject* call_static(OpCall& call) {
+  if (!call.op.static_handler) return raise_argument_error(call.op, "takes Tensors and has no form for static programs");
+  Owned args(call.values_tuple());
+  return args ? PyObject_CallFunctionObjArgs(call.op.static_handler, reinterpret_cast<PyObject*>(&call.op), args.get(), nullptr) : nullptr;
+}
+
+PyObject* call_miss(OpCall& call) {
+  // Taken before Python runs: it may change the tensors, and the key holds the addresses of these layouts.
+  std::vector<Ref<const Layout>> layouts;
+  for (uint32_t i = 0; i < call.operand_count(); ++i) {
+    if (const Tensor* t = unwrap(call.operand(i))) layouts.push_back(t->layout);
+  }
+  SmallArray<Tensor*, kInlineOperands> tensors(call.operand_count());
+  std::vector<Ref<Tensor>> scalars;
+  if (!call.gather(tensors.data(), scalars)) return nullptr;  // a wrong number is better found before a compilation
+  Owned args(call.values_tuple());
+  if (!args) return nullptr;
+  Owned made(PyObject_CallFunctionObjArgs(call.op.miss, reinterpret_cast<PyObject*>(&call.op), args.get(), nullptr));
+  if (!made) return nullptr;
+  if (PyObject* value = immediate_value(made.get())) return Py_NewRef(value);
+  const Ref<Entry> entry = entry_of(made.get());
+  if (!entry) {
+    return PyErr_Format(PyExc_TypeError, "the miss handler of %s must return an Entry or an Immediate, not %s", op_name(call.op), Py_TYPE(made.get())->tp_name);
+  }
+  if (entry->operand_names.empty()) {
+    entry->op_name = op_name(call.op);
+    entry->operand_names = call.operand_names();
+  }
+  PyObject* result = run_call(call, entry, true);
+  if (result) call.op.table->insert(call.key, std::move(layouts), entry);
+  return result;
+}
+
+PyObject* dispatch(OpCall& call) {
+  if (eager_state.tracing) [[unlikely]] return call_static(call);
+  switch (call.encode()) {
+    case OpCall::Encoded::kDone: break;
+    case OpCall::Encoded::kSymbolic: return call_static(call);
+    case OpCall::Encoded::kError: return nullptr;
+  }
+  if (Entry* known = call.op.table->find(call.key)) [[likely]] return run_call(call, Ref<Entry>(known), false);
+  return call_miss(call);
+}
+
+// out[...] = result, with the result's history.
+bool write_out(const OpObject& op, PyObject* out, PyObject* result) {
+  if ((PyTuple_Check(out) || PyList_Check(out)) && (PyTuple_Check(result) || PyList_Check(result))) {
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(result);
+    if (PySequence_Fast_GET_SIZE(out) != count) return raise_argument_error(op, "out must hold " + std::to_string(count) + " Tensors"), false;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      if (!write_out(op, PySequence_Fast_GET_ITEM(out, i), PySequence_Fast_GET_ITEM(result, i))) return false;
+    }
+    return true;
+  }
+  Tensor* target = unwrap(out);
+  Tensor* source = unwrap(result);
+  if (!target || !source) return raise_argument_error(op, std::string("out must be shaped like the result and hold Tensors, not ") + Py_TYPE(out)->tp_name), false;
+  if (target == source) return true;
+  if (!same_shape(*target->layout, *source->layout)) {
+    throw Error(ErrorKind::kShape, std::string(op_name(op)) + ": out is " + layout_text(*target->layout) + ", and the result " + layout_text(*source->layout));
+  }
+  if (target->dtype() != source->dtype()) {
+    throw Error(ErrorKind::kDType, std::string(op_name(op)) + ": out is " + layout_text(*target->layout) + ", and the result " + layout_text(*source->layout));
+  }
+  if (eager_state.grad_enabled && wants_grad(*target) && !producer(*target)) {
+    throw Error(ErrorKind::kValue, std::string(op_name(op)) + ": out is a leaf tensor that wants a gradient, and cannot be overwritten");
+  }
+  copy_into(*target, *source);
+  target->storage->version.fetch_add(1, std::memory_order_relaxed);
+  if (!eager_state.grad_enabled) return true;
+  if (wants_grad(*source)) {
+    const Edge edge = gradient_edge(*source);
+    set_history(*target, edge.node, edge.index);
+  } else {
+    detach_in_place(*target);
+  }
+  return true;
+}
+
+}  // namespace
+
+PyObject* build_result(const Entry& entry, const OpCall& call, Ref<Tensor>* outputs) {
+  if (entry.structure.size() == 1 && entry.structure[0].kind == Entry::Structure::kTensor) [[likely]] return wrap_output(entry, call, outputs, 0);
+  size_t item = 0;
+  int32_t output = 0;
+  return build_item(entry, call, outputs, item, output);
+}
+
+PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* keyword_names) {
+  OpObject& op = *as_op(self);
+  const auto count = static_cast<size_t>(PyVectorcall_NARGS(count_and_flags));
+  OpCall call(op);
+  if (count == op.parameters->size() && !keyword_names) [[likely]] {
+    std::copy(args, args + count, call.values);
+  } else if (!bind_arguments(op, args, count, keyword_names, call.values, &call.out)) {
+    return nullptr;
+  }
+  try {
+    ProfileScope profile(profile_sink.load(std::memory_order_relaxed) ? op_name(op) : nullptr);
+    Owned result(dispatch(call));
+    if (!call.out || !result) [[likely]] return result.release();
+    return write_out(op, call.out, result.get()) ? Py_NewRef(call.out) : nullptr;
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+}  // namespace sampan
