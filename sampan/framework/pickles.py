@@ -109,10 +109,10 @@ _BUILTINS: dict[str, Any] = {
 }
 _BUILTINS |= {"bytearray": _bytearray, "long": int, "unicode": str}
 _ARRAYS = {"_reconstruct": _reconstruct, "scalar": _scalar}
-_NUMBERS: dict[str, Any] = {
-    t.__name__: t for t in (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+_NUMBERS = {
+    name: getattr(np, name)
+    for name in "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
 }
-_NUMBERS |= {t.__name__: t for t in (np.float16, np.float32, np.float64, np.complex64, np.complex128)}
 _SAFE: dict[str, dict[str, Any]] = {
     "builtins": _BUILTINS,
     "__builtin__": _BUILTINS,
@@ -178,7 +178,7 @@ def _plain(value: Any) -> Any:
 class _Writer(pickle._Pickler):
     """A pickler whose arrays go straight from their memory to the file: no copy of the content is made, or kept until the end."""
 
-    dispatch: dict[type, Callable[..., None]] = dict(pickle._Pickler.dispatch)  # type: ignore[assignment]
+    dispatch: dict[type, Callable[..., None]] = dict(pickle._Pickler.dispatch)  # type: ignore[assignment, misc]
     proto: int
     save: Callable[[object], None]
     save_reduce: Callable[..., None]
