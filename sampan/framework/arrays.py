@@ -7,22 +7,24 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..tensor import Tensor, share_array
+
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether the value is a tensor (of any kind that has Paddle's ``numpy()`` and ``stop_gradient``)."""
-    return hasattr(value, "stop_gradient") and callable(getattr(value, "numpy", None))
+    """Whether the value is a tensor."""
+    return isinstance(value, Tensor)
 
 
 def to_array(value: Any) -> np.ndarray:
-    """The value as an array; a tensor's memory is shared where it can be."""
-    return np.asarray(value.numpy() if is_tensor(value) else value)
+    """The value as an array: a tensor's own memory; bfloat16 as ``ml_dtypes``'s."""
+    return value.numpy_view() if isinstance(value, Tensor) else np.asarray(value)
 
 
 def to_tensor(array: np.ndarray) -> Any:
-    """A tensor with the array's content."""
-    return array
+    """A tensor with the array's content: over its memory where that can be written to."""
+    return share_array(array)
 
 
 def content(array: np.ndarray) -> memoryview:

@@ -133,7 +133,11 @@ def load(path: Any, **configs: Any) -> Any:
     if not os.path.exists(path):
         raise MissingFileError(message(f"load({path!r}): there is no such file", "", f"the working folder is {os.getcwd()}"))
     if path.endswith(".safetensors"):
-        return {k: np.array(v) for k, v in safetensors.read_arrays(path).items()} if return_numpy else safetensors.load_file(path)
+        return (
+            {k: bits(np.array(v)) for k, v in safetensors.read_arrays(path).items()}
+            if return_numpy
+            else safetensors.load_file(path)
+        )
     with open(path, "rb") as file:
         return _from_arrays(_read(file, repr(path), trusted), return_numpy, keep_name_table)
 

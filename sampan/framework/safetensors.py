@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.dtypes import numpy_dtype
 from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from .arrays import content, to_array, to_tensor
 from .atomic import replacing
@@ -80,7 +81,7 @@ def load_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """The arrays of a safetensors file, by name: read-only views of the mapped file; bfloat16 as uint16."""
+    """The arrays of a safetensors file, by name: read-only views of the mapped file."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
@@ -99,7 +100,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def _array(path: Any, name: str, entry: Any, mapped: memoryview) -> np.ndarray:
     try:
         kind, shape, (start, end) = _KINDS[entry["dtype"]], entry["shape"], entry["data_offsets"]
-        dtype = np.dtype("uint16" if kind == "bfloat16" else kind)
+        dtype = numpy_dtype(kind)
         is_sound = all(isinstance(n, int) and n >= 0 for n in [*shape, start, end])
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path, f"the entry of {name!r} cannot be read ({error!r})") from error

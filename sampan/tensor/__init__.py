@@ -22,7 +22,7 @@ _rt.set_error_classes(
 
 from . import composed  # noqa: E402
 from .build import OPS, attach, build, public_names  # noqa: E402
-from .creation import Parameter, Tensor, to_tensor  # noqa: E402
+from .creation import Parameter, Tensor, share_array, to_tensor  # noqa: E402
 from .dispatch import refresh_context  # noqa: E402
 from .methods import Size, install  # noqa: E402
 from .subscript import Subscripts  # noqa: E402
@@ -47,4 +47,4 @@ refresh_context()
 
 globals().update(public_names(""))
 
-__all__ = ["OPS", "Parameter", "Size", "Tensor", "attach", "composed", "functions", "public_names", "to_tensor"]
+__all__ = ["OPS", "Parameter", "Size", "Tensor", "attach", "composed", "functions", "public_names", "share_array", "to_tensor"]

@@ -42,6 +42,20 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     return result
 
 
+def share_array(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor over the array's own memory, which it keeps alive; over a copy where the memory is read-only or foreign.
+
+    Args:
+        array: an array of a type that tensors have; a write to either is seen by both.
+
+    Raises:
+        DTypeError: tensors do not have the array's type.
+    """
+    _require_supported(array)
+    is_shared = array.flags.writeable and array.flags.aligned and array.dtype.isnative
+    return _rt.from_numpy(array, not is_shared)
+
+
 def to_array(data: Any, name: str | None = None) -> np.ndarray[Any, Any]:
     """The data as a NumPy array of the named dtype, or of the dtype that a tensor of it has."""
     target = None if name is None else dtypes.numpy_dtype(name)
