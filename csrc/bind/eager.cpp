@@ -59,6 +59,8 @@ void set_symbolic_type(nb::handle type) {
 }  // namespace
 
 void bind_eager(nb::module_& m) {
+  // Ops, their entries and what those hold live until the process ends; that is no leak.
+  nb::set_leak_warnings(false);
   if (!add_op_type(m.ptr())) throw nb::python_error();
   bind_entry(m);
   bind_graph(m);

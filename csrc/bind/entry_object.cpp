@@ -63,7 +63,9 @@ class PythonBackward final : public BackwardBuilder {
 
   Ref<BackwardPlan> build(std::span<const Ref<Tensor>> grads) override {
     nb::list layouts;
-    for (const auto& g : grads) layouts.append(g ? take(wrap_layout(g->layout)) : nb::none());
+    for (const auto& g : grads) {
+      if (g) layouts.append(take(wrap_layout(g->layout)));
+    }
     GradModeScope mode(true);
     const nb::object made = make_backward_(mask_of(grads), nb::tuple(layouts));
     BackwardPlanHandle* handle = nullptr;
@@ -116,10 +118,14 @@ class PythonBackward final : public BackwardBuilder {
     std::vector<int32_t> targets;
   };
 
-  static nb::tuple mask_of(std::span<const Ref<Tensor>> grads) {
-    nb::list mask;
-    for (const auto& g : grads) mask.append(static_cast<bool>(g));
-    return nb::tuple(mask);
+  // Bit j: the gradient of output j is present.
+  static nb::object mask_of(std::span<const Ref<Tensor>> grads) {
+    nb::object mask = take(PyLong_FromLong(0));
+    const nb::object one = take(PyLong_FromLong(1));
+    for (size_t j = 0; j < grads.size(); ++j) {
+      if (grads[j]) mask = mask | (one << take(PyLong_FromSize_t(j)));
+    }
+    return mask;
   }
 
   nb::object make_backward_;

@@ -93,11 +93,11 @@ class HostOp:
             def run(*arrays):
                 kept, grads = arrays[: len(saved_layouts)], list(arrays[len(saved_layouts) :])
                 zeros = [np.zeros(o.shape, o.dtype.name) for o in outputs]
-                every = [grads.pop(0) if given else zero for given, zero in zip(mask, zeros, strict=True)]
+                every = [grads.pop(0) if mask >> j & 1 else zero for j, zero in enumerate(zeros)]
                 gradients = tuple(self.vjp(*kept, *every))
                 return [gradients[i] for i in floating]
 
-            plan = host_plan([*saved_layouts, *filter(None, grad_layouts)], [input_layouts[i] for i in floating], run)
+            plan = host_plan([*saved_layouts, *grad_layouts], [input_layouts[i] for i in floating], run)
             return _rt.BackwardPlan(plan, floating)
 
         differentiable = [j for j, k in enumerate(kinds) if k in "fc"]
