@@ -53,11 +53,17 @@ def declare(name: str, default: bool | int | float | str, meaning: str, in_key: 
     return flag
 
 
-DUMP = declare("dump", os.environ.get("SAMPAN_DUMP", ""), "stages to print: program, passes, loops, llvm, plans (comma separated); also SAMPAN_DUMP")
+DUMP = declare(
+    "dump",
+    os.environ.get("SAMPAN_DUMP", ""),
+    "stages to print: program, passes, loops, llvm, plans (comma separated); also SAMPAN_DUMP",
+)
 VERIFY = declare("verify_ir", False, "verify every Program after every pass")
 KERNEL_CACHE = declare("kernel_cache_dir", "", "where compiled kernels are kept; empty: the user's cache folder")
 KERNEL_CACHE_MB = declare("kernel_cache_mb", 512, "the kernel cache's size limit in MiB; 0 turns it off")
-MAX_ISA = declare("max_isa", "", "the highest instruction set kernels may use: sse4, avx2, avx512; empty: the CPU's own", in_key=True)
+MAX_ISA = declare(
+    "max_isa", "", "the highest instruction set kernels may use: sse4, avx2, avx512; empty: the CPU's own", in_key=True
+)
 NUM_THREADS = declare("num_threads", 0, "threads for kernels; 0: OMP_NUM_THREADS, else the number of cores")
 SIGNATURE_LIMIT = declare("signature_cache_limit", 65536, "how many eager signatures are kept")
 CALL_SITES = declare("record_call_sites", False, "remember the user's line of every recorded operator, for error messages")

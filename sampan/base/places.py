@@ -42,7 +42,9 @@ class CPUPlace(Place):
 
 
 def _missing(kind: str) -> UnsupportedError:
-    return UnsupportedError(message(f"this build of sampan has no {kind} support", "it computes on the CPU", "use CPUPlace() or set_device('cpu')"))
+    return UnsupportedError(
+        message(f"this build of sampan has no {kind} support", "it computes on the CPU", "use CPUPlace() or set_device('cpu')")
+    )
 
 
 class CUDAPlace(Place):

@@ -1,7 +1,7 @@
 """Compiled objects on disk, shared by many processes without locks.
 
-An entry is one file, written beside its place and renamed into it, so a reader sees all of it or none. Reading checks a digest over
-everything that follows it and the key inside: a damaged, truncated or foreign file is no entry, and its code never runs.
+An entry is one file, written beside its place and renamed into it, so a reader sees all of it or none. Reading checks a digest
+over everything that follows it and the key inside: a damaged, truncated or foreign file is no entry, and its code never runs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ class KernelError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class DType:
-    """kind is b(ool), i(nt), u(nsigned), f(loat) or c(omplex); bits is an element's memory; compute_bits that of a register's component."""
+    """kind is b(ool), i(nt), u(nsigned), f(loat) or c(omplex); bits are an element's in memory, compute_bits in a register."""
 
     name: str
     kind: str

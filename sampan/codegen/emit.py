@@ -1,11 +1,21 @@
-"""A kernel as LLVM IR text: its loops in map, row and column form. docs/design/002-loop-ir.md describes the function's interface."""
+"""A kernel as LLVM IR text: its loops in map, row and column form. docs/design/002-loop-ir.md has the function's interface."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from sampan.codegen.dtypes import DTYPES
-from sampan.codegen.emit_memory import Tail, decode, element_text, encode, load_raw, pointer_argument, scatter_strided, store_raw, store_scalar
+from sampan.codegen.emit_memory import (
+    Tail,
+    decode,
+    element_text,
+    encode,
+    load_raw,
+    pointer_argument,
+    scatter_strided,
+    store_raw,
+    store_scalar,
+)
 from sampan.codegen.emit_plan import Pass, Plan, make_plan
 from sampan.codegen.emit_reduce import Reduction, State
 from sampan.codegen.emit_values import Evaluator, Parameters, Scope
@@ -31,7 +41,7 @@ class _KernelEmitter:
         self.mask_bits = max(8, min(64, vector_bits // plan.lanes))
         self.zero = writer.constant(0, I64)
         self.scratch = pointer_argument(writer, "%scratch")
-        self.scratch_bytes: Value | None = None  # of one scratch row
+        self.scratch_bytes = self.zero  # of one scratch row
         self.lane_start, self.lane_stop = self.zero, self.zero
         self.inner_start, self.inner_stop = self.zero, self.zero
 
@@ -107,11 +117,15 @@ class _KernelEmitter:
             stride = parameters.block_stride(k)
             if stride is not None and block is not None:
                 offset = offset + block * stride
-            pointers[k] = writer.address(base, offset, element_text(self.kernel.buffers[k].dtype)) if outer or stride is not None else base
+            pointers[k] = (
+                writer.address(base, offset, element_text(self.kernel.buffers[k].dtype)) if outer or stride is not None else base
+            )
         self.lane_start, self.lane_stop = self._range(parameters.lane_size(), block if self.kernel.block == "lane" else None)
         if self.kernel.inner:
-            self.inner_start, self.inner_stop = self._range(parameters.inner_size(0), block if self.kernel.block == "inner0" else None)
-        scope = Scope({}, {}, pointers, axes)
+            self.inner_start, self.inner_stop = self._range(
+                parameters.inner_size(0), block if self.kernel.block == "inner0" else None
+            )
+        scope = Scope({}, {}, pointers, axes, self.zero)
         if self.kernel.reduce_lane:
             self._row_form(scope)
         else:
@@ -131,15 +145,21 @@ class _KernelEmitter:
     def _row_form(self, scope: Scope) -> None:
         for p, current in enumerate(self.plan.passes):
             self.nodes.evaluate(scope, self.plan.between[p])
-            self.nodes.prepare_splats(scope, [*current.lane, *current.reduces, *current.lane_stores], self.plan.lanes)
-            reductions = [self._reduction(k) for k in current.reduces]
-            start = self._linear_start()
-            states = [self._start_states(r, current.unroll, start) for r in reductions]
-            flat = self._inner_nest(scope, current, _flatten(states), lambda s, a, linear: self._lane_loops(s, current, reductions, a, linear))
-            states = _unflatten(flat, states)
-            for k, reduction, copies in zip(current.reduces, reductions, states):
-                scope.values[k] = [reduction.fold(_merge_copies(reduction, copies))]
+            self._row_pass(scope, current)
         self.nodes.evaluate(scope, self.plan.between[len(self.plan.passes)])
+
+    def _row_pass(self, scope: Scope, current: Pass) -> None:
+        self.nodes.prepare_splats(scope, [*current.lane, *current.reduces, *current.lane_stores], self.plan.lanes)
+        reductions = [self._reduction(k) for k in current.reduces]
+        start = self._linear_start()
+        states = [self._start_states(r, current.unroll, start) for r in reductions]
+
+        def lanes(inside: Scope, values: list[Value], linear: Value) -> list[Value]:
+            return self._lane_loops(inside, current, reductions, values, linear)
+
+        states = _unflatten(self._inner_nest(scope, current, _flatten(states), lanes), states)
+        for k, reduction, copies in zip(current.reduces, reductions, states):
+            scope.values[k] = [reduction.fold(_merge_copies(reduction, copies))]
 
     def _reduction(self, k: int) -> Reduction:
         node = self.kernel.nodes[k]
@@ -160,9 +180,12 @@ class _KernelEmitter:
     def _inner_nest(
         self, scope: Scope, current: Pass, carried: list[Value], body: Callable[[Scope, list[Value], Value], list[Value]]
     ) -> list[Value]:
-        """Loops over the inner axes around body, which gets the scope, the carried values and the position along the inner axes."""
-        used = {int(self.kernel.nodes[k].attr) for k in (*current.step, *current.lane, *current.lane_stores, *current.step_stores)
-                if self.kernel.nodes[k].op in ("load", "load_at", "store")}  # fmt: skip
+        """Loops over the inner axes around body, which gets the scope, the carried values and the position along those axes."""
+        used = {
+            int(self.kernel.nodes[k].attr)  # type: ignore[arg-type]
+            for k in (*current.step, *current.lane, *current.lane_stores, *current.step_stores)
+            if self.kernel.nodes[k].op in ("load", "load_at", "store")
+        }
 
         def nest(axis: int, outside: Scope, values: list[Value], linear: Value) -> list[Value]:
             if axis == self.kernel.inner:
@@ -178,7 +201,9 @@ class _KernelEmitter:
                 for k in used:
                     if self.kernel.buffers[k].inner:
                         offset = index * self.parameters.inner_stride(k, axis)
-                        child.pointers[k] = self.writer.address(outside.pointers[k], offset, element_text(self.kernel.buffers[k].dtype))
+                        child.pointers[k] = self.writer.address(
+                            outside.pointers[k], offset, element_text(self.kernel.buffers[k].dtype)
+                        )
                 position = index if axis == 0 else linear * self.parameters.inner_size(axis) + index
                 return nest(axis + 1, child, inside, position)
 
@@ -187,14 +212,15 @@ class _KernelEmitter:
 
         return nest(0, scope, carried, self.zero)
 
-    def _lane_loops(self, scope: Scope, current: Pass, reductions: list[Reduction], carried: list[Value], linear: Value) -> list[Value]:
+    def _lane_loops(
+        self, scope: Scope, current: Pass, reductions: list[Reduction], carried: list[Value], linear: Value
+    ) -> list[Value]:
         """The lanes of one inner step: unrolled vectors first, then single ones of which the last may be partial."""
         shape = [self._start_states(r, current.unroll, self.zero) for r in reductions]
         base = linear * self.parameters.lane_size() if self.kernel.inner else None
         self.nodes.prepare_splats(scope, [*current.lane, *current.reduces, *current.lane_stores], self.plan.lanes)
 
         def vectors(inside: Scope, states: list[list[State]]) -> list[list[State]]:
-            assert inside.lane is not None
             self._restore(inside, current)
             self.nodes.evaluate(inside, current.lane)
             self._keep(inside, current)
@@ -204,7 +230,9 @@ class _KernelEmitter:
 
         return self._over_lanes(scope, current.unroll, carried, shape, vectors)
 
-    def _join(self, scope: Scope, current: Pass, reductions: list[Reduction], states: list[list[State]], position: Value) -> list[list[State]]:
+    def _join(
+        self, scope: Scope, current: Pass, reductions: list[Reduction], states: list[list[State]], position: Value
+    ) -> list[list[State]]:
         """Joins each copy's values to its state; `states` may hold more copies than the scope has, which stay as they are."""
         joined = []
         mask = scope.tail.mask if scope.tail else None
@@ -219,7 +247,12 @@ class _KernelEmitter:
         return joined
 
     def _over_lanes(
-        self, scope: Scope, unroll: int, carried: list[Value], shape: list[list[State]], body: Callable[[Scope, list[list[State]]], list[list[State]]]
+        self,
+        scope: Scope,
+        unroll: int,
+        carried: list[Value],
+        shape: list[list[State]],
+        body: Callable[[Scope, list[list[State]]], list[list[State]]],
     ) -> list[Value]:
         """Runs body over [lane_start, lane_stop): with `unroll` copies of a vector, then with one, masked where it is partial."""
         writer, lanes = self.writer, self.plan.lanes
@@ -266,20 +299,24 @@ class _KernelEmitter:
     def _chunk(self, scope: Scope) -> None:
         for p, current in enumerate(self.plan.passes):
             self.nodes.evaluate(scope, [k for k in self.plan.between[p] if not self.nodes.is_scalar(k)])
-            reductions = [self._reduction(k) for k in current.reduces]
-            states = [[r.start(scope.lanes, self._linear_start(), along_lanes=False) for _ in range(scope.copies)] for r in reductions]
-
-            def body(inside: Scope, values: list[Value], linear: Value, current=current, reductions=reductions, states=states) -> list[Value]:
-                self.nodes.evaluate(inside, current.lane)
-                joined = self._join(inside, current, reductions, _unflatten(values, states), linear)
-                self._store_lanes(inside, current.lane_stores)
-                return _flatten(joined)
-
-            states = _unflatten(self._inner_nest(scope, current, _flatten(states), body), states)
-            for k, reduction, copies in zip(current.reduces, reductions, states):
-                scope.values[k] = [reduction.result(state) for state in copies]
+            self._chunk_pass(scope, current)
         self.nodes.evaluate(scope, [k for k in self.plan.between[len(self.plan.passes)] if not self.nodes.is_scalar(k)])
         self._store_lanes(scope, self.plan.chunk_stores)
+
+    def _chunk_pass(self, scope: Scope, current: Pass) -> None:
+        reductions = [self._reduction(k) for k in current.reduces]
+        start = self._linear_start()
+        states = [[r.start(scope.lanes, start, along_lanes=False) for _ in range(scope.copies)] for r in reductions]
+
+        def lanes(inside: Scope, values: list[Value], linear: Value) -> list[Value]:
+            self.nodes.evaluate(inside, current.lane)
+            joined = self._join(inside, current, reductions, _unflatten(values, states), linear)
+            self._store_lanes(inside, current.lane_stores)
+            return _flatten(joined)
+
+        finished = _unflatten(self._inner_nest(scope, current, _flatten(states), lanes), states)
+        for k, reduction, copies in zip(current.reduces, reductions, finished):
+            scope.values[k] = [reduction.result(state) for state in copies]
 
     # Stores and scratch.
 
@@ -291,8 +328,11 @@ class _KernelEmitter:
         """Stores of full vectors and partial ones; all of a body's stores come together, after its loads."""
         if not stores:
             return
-        raws = [(k, u, encode(self.nodes.argument(scope, self.kernel.nodes[k].args[0], scope.lanes, u), self.kernel.nodes[k].dtype))
-                for k in stores for u in range(scope.copies)]  # fmt: skip
+        raws = [
+            (k, u, encode(self.nodes.argument(scope, self.kernel.nodes[k].args[0], scope.lanes, u), self.kernel.nodes[k].dtype))
+            for k in stores
+            for u in range(scope.copies)
+        ]
 
         def write(tail: Tail | None) -> list[Value]:
             for k, u, raw in raws:
@@ -307,8 +347,7 @@ class _KernelEmitter:
     def _store_vector(self, scope: Scope, k: int, copy: int, raw: Value, tail: Tail | None) -> None:
         buffer = int(self.kernel.nodes[k].attr)  # type: ignore[arg-type]
         dtype, base = self.kernel.buffers[buffer].dtype, scope.pointers[buffer]
-        assert scope.lane is not None
-        position = scope.lane + copy * scope.lanes if copy else scope.lane
+        position = scope.position(copy)
         if self.kernel.buffers[buffer].lane == "1":
             store_raw(self.writer, raw, self.writer.address(base, position, element_text(dtype)), dtype, tail)
             return
@@ -317,10 +356,11 @@ class _KernelEmitter:
         scatter_strided(self.writer, raw, pointer, stride, dtype, scope.lanes, tail)
 
     def _scratch_pointer(self, scope: Scope, slot: int, copy: int, dtype: str) -> Value:
-        assert self.scratch_bytes is not None and scope.lane is not None
         row = self.writer.address(self.scratch, self.scratch_bytes * slot, "i8")
-        position = scope.lane - self.lane_start if self.kernel.block == "lane" else scope.lane
-        return self.writer.address(row, position + copy * scope.lanes if copy else position, element_text(dtype))
+        position = scope.position(copy)
+        return self.writer.address(
+            row, position - self.lane_start if self.kernel.block == "lane" else position, element_text(dtype)
+        )
 
     def _scratch_parts(self, k: int) -> str:
         """The dtype in which scratch holds (each component of) a node: halves stay float32 there."""

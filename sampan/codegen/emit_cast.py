@@ -6,7 +6,7 @@ from sampan.codegen.dtypes import DTYPES, DType
 from sampan.codegen.emit_memory import Register, decode, encode, register_type
 from sampan.codegen.llvm_text import Value
 from sampan.codegen.mathlib_basic import is_true
-from sampan.codegen.mathlib_complex import Complex
+from sampan.codegen.mathlib_complex import Complex, single
 
 
 def cast(value: Register, source: str, target: str) -> Register:
@@ -22,15 +22,16 @@ def cast(value: Register, source: str, target: str) -> Register:
         return Complex(cast(value.re, component, part), cast(value.im, component, part))  # type: ignore[arg-type]
     if dst.kind == "c":
         re = cast(value, source, "float32" if dst.compute_bits == 32 else "float64")
-        assert isinstance(re, Value)
-        return Complex(re, re.writer.constant(0.0, re.type))
+        return Complex(single(re), single(re).writer.constant(0.0, re.type))
     if dst.kind == "b":
         return is_true(value)
     if dst.kind == "f":
         return _to_float(value, src, target)
     if src.kind == "f":
-        return value.writer.call(f"llvm.fpto{'u' if dst.kind == 'u' else 's'}i.sat.{register_type(target, value.type.lanes).suffix}.{value.type.suffix}",
-                                 register_type(target, value.type.lanes), [value])  # fmt: skip
+        type_ = register_type(target, value.type.lanes)
+        return value.writer.call(
+            f"llvm.fpto{'u' if dst.kind == 'u' else 's'}i.sat.{type_.suffix}.{value.type.suffix}", type_, [value]
+        )
     resized = value.resize(dst.bits)
     return Value(value.writer, register_type(target, value.type.lanes), resized.name)
 

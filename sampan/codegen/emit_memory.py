@@ -1,14 +1,12 @@
-"""Reading and writing elements of every dtype: how memory's form becomes registers, and vectors of which only some lanes are live."""
+"""Reading and writing elements of every dtype: memory's form and registers, and vectors of which only some lanes are live."""
 
 from __future__ import annotations
-
-from typing import Union
 
 from sampan.codegen.dtypes import DTYPES, DType
 from sampan.codegen.llvm_text import I64, PTR, Type, Value, Writer, make_type
 from sampan.codegen.mathlib_complex import Complex
 
-Register = Union[Value, Complex]
+Register = Value | Complex
 
 
 def register_type(dtype: str, lanes: int) -> Type:
@@ -140,10 +138,14 @@ def load_raw(writer: Writer, pointer: Value, dtype: str, lanes: int, tail: Tail 
     if tail is None:
         return writer.load(pointer, type_, _alignment(d))
     if _has_masked_access(writer, d):
-        writer.declarations.add(f"declare {type_.text} @llvm.masked.load.{type_.suffix}.p0(ptr, {tail.mask.type.text}, {type_.text})")
+        writer.declarations.add(
+            f"declare {type_.text} @llvm.masked.load.{type_.suffix}.p0(ptr, {tail.mask.type.text}, {type_.text})"
+        )
         return writer.instruction(
             f"call {type_.text} @llvm.masked.load.{type_.suffix}.p0(ptr align {_alignment(d)} {pointer.name}, "
-            f"{tail.mask.type.text} {tail.mask.name}, {type_.text} zeroinitializer)", type_)  # fmt: skip
+            f"{tail.mask.type.text} {tail.mask.name}, {type_.text} zeroinitializer)",
+            type_,
+        )
     slot = writer.stack(type_)
     writer.lines.append(f"  store {type_.text} zeroinitializer, ptr {slot.name}, align 64")
     writer.copy_bytes(slot, pointer, tail.count * d.size_bytes)
@@ -158,9 +160,8 @@ def store_raw(writer: Writer, raw: Value, pointer: Value, dtype: str, tail: Tail
         writer.store(raw, pointer, _alignment(d))
     elif _has_masked_access(writer, d):
         writer.declarations.add(f"declare void @llvm.masked.store.{type_.suffix}.p0({type_.text}, ptr, {tail.mask.type.text})")
-        writer.lines.append(
-            f"  call void @llvm.masked.store.{type_.suffix}.p0({type_.text} {raw.name}, ptr align {_alignment(d)} {pointer.name}, "
-            f"{tail.mask.type.text} {tail.mask.name})")  # fmt: skip
+        place = f"ptr align {_alignment(d)} {pointer.name}, {tail.mask.type.text} {tail.mask.name}"
+        writer.lines.append(f"  call void @llvm.masked.store.{type_.suffix}.p0({type_.text} {raw.name}, {place})")
     else:
         slot = writer.stack(type_)
         writer.store(raw, slot, 64)
@@ -170,16 +171,19 @@ def store_raw(writer: Writer, raw: Value, pointer: Value, dtype: str, tail: Tail
 def _has_masked_access(writer: Writer, d: DType) -> bool:
     if d.kind == "c":
         return False
-    return d.bits in (32, 64) and "avx2" in writer.features or {"avx512bw", "avx512vl"} <= writer.features
+    return (d.bits in (32, 64) and "avx2" in writer.features) or {"avx512bw", "avx512vl"} <= writer.features
 
 
 def gather_raw(writer: Writer, base: Value, offsets: Value, dtype: str, tail: Tail | None) -> Value:
-    """One element a lane, from base + offset, as memory holds them; dead lanes read lane 0's element again, which is always there."""
+    """One element a lane, from base + offset, as memory holds them; dead lanes read lane 0's element, which is always there."""
     lanes = offsets.type.lanes
     if tail is not None:
         offsets = tail.mask.where(offsets, offsets.lane(0).splat(lanes))
     d = DTYPES[dtype]
-    elements = [writer.load(writer.address(base, offsets.lane(k), element_text(dtype)), _memory_type(d, 0), _alignment(d)) for k in range(lanes)]
+    elements = [
+        writer.load(writer.address(base, offsets.lane(k), element_text(dtype)), _memory_type(d, 0), _alignment(d))
+        for k in range(lanes)
+    ]
     if d.kind == "c":
         elements = [e.lane(part) for e in elements for part in (0, 1)]
     return writer.join_lanes(elements)

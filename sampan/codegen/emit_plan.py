@@ -1,4 +1,4 @@
-"""Decides how a kernel runs: which passes a row takes, what each pass computes, keeps or recomputes, and how far it is unrolled."""
+"""Decides how a kernel runs: the passes of a row, what each computes, keeps or recomputes, and how far it is unrolled."""
 
 from __future__ import annotations
 
@@ -71,8 +71,12 @@ def node_cost(kernel: Kernel, node: Node, lanes: int) -> float:
 
 
 def choose_lanes(kernel: Kernel, place: tuple[Place, ...], live: set[int], vector_bits: int) -> int:
-    """How many lanes a vector has: those of the widest type computed with, 64-bit types counting only where nothing narrower does."""
-    sizes = {DTYPES[kernel.nodes[n].dtype].compute_bits for n in live if DTYPES[kernel.nodes[n].dtype].kind != "b" and place[n] in (Place.CHUNK, Place.LANE)}
+    """How many lanes a vector has: those of the widest type computed with; 64-bit types count only where nothing is 32-bit."""
+    sizes = {
+        DTYPES[kernel.nodes[n].dtype].compute_bits
+        for n in live
+        if DTYPES[kernel.nodes[n].dtype].kind != "b" and place[n] in (Place.CHUNK, Place.LANE)
+    }
     if 64 in sizes and 32 in sizes:
         sizes.discard(64)
     return vector_bits // max(sizes, default=8)
@@ -136,10 +140,17 @@ class _Planner:
                 between[self.available[k]].append(k)
         chunk_stores = tuple(k for k in stores if self.place[k] is Place.CHUNK)
         return Plan(
-            self.place, self.lanes, self._chunk_unroll(passes, between), tuple(passes), tuple(map(tuple, between)),
-            tuple(k for k in stores if self.place[k] is Place.ROW), chunk_stores, self.slots, self.scratch_rows,
+            self.place,
+            self.lanes,
+            self._chunk_unroll(passes, between),
+            tuple(passes),
+            tuple(map(tuple, between)),
+            tuple(k for k in stores if self.place[k] is Place.ROW),
+            chunk_stores,
+            self.slots,
+            self.scratch_rows,
             sum(self._pass_cost(q) for q in passes) + sum(self.costs[k] for k in live if self.place[k] is Place.CHUNK),
-        )  # fmt: skip
+        )
 
     def _make_pass(self, reduces: list[int], stores: list[int], computed: set[int]) -> Pass:
         step: set[int] = set()
@@ -161,9 +172,10 @@ class _Planner:
             visit(self.kernel.nodes[k].args[0])
         lane_stores = tuple(k for k in stores if self.place[k] is Place.LANE)
         step_stores = tuple(k for k in stores if self.place[k] is Place.STEP)
-        made = Pass(tuple(sorted(step)), tuple(sorted(lane)), tuple(sorted(restored)), (), tuple(reduces), step_stores, lane_stores, 1)
-        cost = self._pass_cost(made)
-        return dataclasses.replace(made, unroll=4 if cost <= 10 and len(reduces) <= 2 else 2 if cost <= 30 and len(reduces) <= 4 else 1)
+        made = Pass(
+            tuple(sorted(step)), tuple(sorted(lane)), tuple(sorted(restored)), (), tuple(reduces), step_stores, lane_stores, 1
+        )
+        return dataclasses.replace(made, unroll=_unroll(self._pass_cost(made), len(reduces), 4))
 
     def _pass_cost(self, p: Pass) -> float:
         return sum(self.costs[k] for k in (*p.lane, *p.reduces, *p.lane_stores)) + len(p.restored)
@@ -191,7 +203,13 @@ class _Planner:
         if self.kernel.reduce_lane:
             return 1
         cost = max([self._pass_cost(q) for q in passes] + [sum(self.costs[k] for k in group) for group in between])
-        accumulators = max((len(q.reduces) for q in passes), default=0)
-        if accumulators == 1 and cost <= 6:
-            return 8
-        return 4 if cost <= 8 and accumulators <= 2 else 2 if cost <= 24 and accumulators <= 4 else 1
+        return _unroll(cost, max((len(q.reduces) for q in passes), default=0), 8)
+
+
+def _unroll(cost: float, accumulators: int, most: int) -> int:
+    """Copies of a vector side by side: several accumulators hide their latency; others only spread the loop's overhead."""
+    if cost > 24 or accumulators > 4:
+        return 1
+    if not accumulators or cost > 10 or accumulators > 2:
+        return 2
+    return most if accumulators == 1 and cost <= 6 else 4

@@ -22,7 +22,7 @@ class Reduction:
         self.is_position = kind in ("argmax", "argmin")
 
     def start(self, lanes: int, position: Value, along_lanes: bool = True) -> State:
-        """The state before anything joined. position is the reduced space's first; with along_lanes, lane k stands k further on."""
+        """The state before anything joined. position is the reduced space's first; with along_lanes, lane k is k further on."""
         writer = self.writer
         type_ = register_type(self.dtype, lanes)
         if self.kind in ("any", "all"):

@@ -10,28 +10,37 @@ from sampan.codegen.emit_memory import Register, Tail, decode, element_text, gat
 from sampan.codegen.emit_plan import Place, Plan
 from sampan.codegen.llvm_text import I64, Value, Writer
 from sampan.codegen.loop_nodes import Kernel, param_offsets
-from sampan.codegen.mathlib_complex import Complex
+from sampan.codegen.mathlib_complex import Complex, single
 from sampan.codegen.scalar_ops import find_op
 
 
 @dataclasses.dataclass
 class Scope:
-    """What is known where code is being emitted. Values of LANE and CHUNK nodes are lists with one vector for each unrolled copy."""
+    """What is known where code is being emitted. Values of LANE and CHUNK nodes are lists, a vector for each unrolled copy."""
 
     values: dict[int, list[Register]]
     splats: dict[int, Register]
     pointers: dict[int, Value]  # of each buffer, at lane 0 of the current row and inner step
     axes: dict[str, Value]
-    lane: Value | None = None  # the position of copy 0's lane 0
+    lane: Value  # the position of copy 0's lane 0, where vectors are evaluated
     lanes: int = 0  # of a vector; 0 where only scalars are evaluated
     copies: int = 1
     tail: Tail | None = None
     is_full: Value | None = None  # whether every lane is live; None where that is known
 
+    def position(self, copy: int) -> Value:
+        """Where lane 0 of a copy stands."""
+        return self.lane + copy * self.lanes if copy else self.lane
+
     def child(self, **changes: object) -> Scope:
         """A scope inside this one: it sees what is known here, and what it learns stays with it."""
         made = dataclasses.replace(self, **changes)  # type: ignore[arg-type]
-        made.values, made.splats, made.pointers, made.axes = dict(self.values), dict(self.splats), dict(self.pointers), dict(self.axes)
+        made.values, made.splats, made.pointers, made.axes = (
+            dict(self.values),
+            dict(self.splats),
+            dict(self.pointers),
+            dict(self.axes),
+        )
         return made
 
 
@@ -46,7 +55,10 @@ class Parameters:
 
     def at(self, position: int) -> Value:
         if position not in self._loaded:
-            self._loaded[position] = self._in_prologue(f"load i64, ptr %params_{position}, align 8", f"%params_{position} = getelementptr i64, ptr %params, i64 {position}")
+            self._loaded[position] = self._in_prologue(
+                f"load i64, ptr %params_{position}, align 8",
+                f"%params_{position} = getelementptr i64, ptr %params, i64 {position}",
+            )
         return self._loaded[position]
 
     def _in_prologue(self, text: str, before: str) -> Value:
@@ -104,7 +116,9 @@ class Evaluator:
         if not lanes or value.type.lanes:
             return value
         if k not in scope.splats:
-            scope.splats[k] = Complex(value.re.splat(lanes), value.im.splat(lanes)) if isinstance(value, Complex) else value.splat(lanes)
+            scope.splats[k] = (
+                Complex(value.re.splat(lanes), value.im.splat(lanes)) if isinstance(value, Complex) else value.splat(lanes)
+            )
         return scope.splats[k]
 
     def prepare_splats(self, scope: Scope, nodes: Sequence[int], lanes: int) -> None:
@@ -152,10 +166,11 @@ class Evaluator:
     def _load_vector(self, scope: Scope, k: int, copy: int, tail: Tail | None) -> Value:
         buffer = int(self.kernel.nodes[k].attr)  # type: ignore[arg-type]
         dtype = self.kernel.buffers[buffer].dtype
-        assert scope.lane is not None
-        position = scope.lane + copy * scope.lanes if copy else scope.lane
+        position = scope.position(copy)
         if self.kernel.buffers[buffer].lane == "1":
-            return load_raw(self.writer, self.writer.address(scope.pointers[buffer], position, element_text(dtype)), dtype, scope.lanes, tail)
+            return load_raw(
+                self.writer, self.writer.address(scope.pointers[buffer], position, element_text(dtype)), dtype, scope.lanes, tail
+            )
         stride = self.parameters.lane_stride(buffer)
         offsets = (position.splat(scope.lanes) + self.writer.iota(I64.with_lanes(scope.lanes))) * stride.splat(scope.lanes)
         return gather_raw(self.writer, scope.pointers[buffer], offsets, dtype, tail)
@@ -168,8 +183,7 @@ class Evaluator:
         if node.op == "index":
             if node.attr != "lane":
                 return scope.axes[str(node.attr)]
-            assert scope.lane is not None
-            return (scope.lane + copy * lanes).splat(lanes) + writer.iota(I64.with_lanes(lanes))
+            return scope.position(copy).splat(lanes) + writer.iota(I64.with_lanes(lanes))
         args = [self.argument(scope, a, lanes, copy) for a in node.args]
         if node.op == "map":
             return find_op(str(node.attr), [self.kernel.nodes[a].dtype for a in node.args]).emit(*args)
@@ -180,7 +194,6 @@ class Evaluator:
             if isinstance(yes, Complex):
                 return Complex(condition.where(yes.re, no.re), condition.where(yes.im, no.im))  # type: ignore[union-attr]
             return condition.where(yes, no)  # type: ignore[union-attr, arg-type]
-        assert node.op == "load_at", node.op
         return self._load_at(scope, k, args, lanes, copy)
 
     def _load_at(self, scope: Scope, k: int, indices: Sequence[Register], lanes: int, copy: int) -> Register:
@@ -188,12 +201,14 @@ class Evaluator:
         buffer = int(node.attr)  # type: ignore[arg-type]
         offset = writer.constant(0, I64.with_lanes(lanes))
         for axis, index in enumerate(indices):
-            assert isinstance(index, Value)
-            offset = index * self.parameters.gather_stride(buffer, axis).splat(lanes) + offset
+            offset = single(index) * self.parameters.gather_stride(buffer, axis).splat(lanes) + offset
         if not lanes:
             return load_scalar(writer, writer.address(scope.pointers[buffer], offset, element_text(node.dtype)), node.dtype)
         if self.kernel.buffers[buffer].lane != "0":
-            assert scope.lane is not None
-            position = (scope.lane + copy * lanes).splat(lanes) + writer.iota(I64.with_lanes(lanes))
-            offset = offset + (position if self.kernel.buffers[buffer].lane == "1" else position * self.parameters.lane_stride(buffer).splat(lanes))
+            position = scope.position(copy).splat(lanes) + writer.iota(I64.with_lanes(lanes))
+            offset = offset + (
+                position
+                if self.kernel.buffers[buffer].lane == "1"
+                else position * self.parameters.lane_stride(buffer).splat(lanes)
+            )
         return decode(gather_raw(writer, scope.pointers[buffer], offset, node.dtype, scope.tail), node.dtype)

@@ -1,11 +1,12 @@
 """Kernels as machine code of this process: compile(kernel) gives an address to call.
 
-Compilation is LLVM's code generator alone: the emitter writes vectors, accumulators and loop-invariant values itself, so no middle-end
-pass has anything to do. A kernel takes 5 to 25 ms to compile once, and 0.2 ms to load from the disk cache.
+Compilation is LLVM's code generator alone: the emitter writes vectors, accumulators and loop-invariant values itself, so no
+middle-end pass has anything to do. A kernel takes 5 to 25 ms to compile once, and 0.2 ms to load from the disk cache.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -43,7 +44,7 @@ _EMITTER_SOURCES = ("dtypes.py", "emit*.py", "jit.py", "llvm_text.py", "loop_nod
 
 @dataclasses.dataclass(frozen=True)
 class CompiledKernel:
-    """Machine code of this process, alive as long as the process. cost_ns estimates one lane element of one row."""
+    """Machine code of this process, alive as long as its Compiler is. cost_ns estimates one lane element of one row."""
 
     address: int
     scratch_rows: int
@@ -87,7 +88,8 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
     # Half of the code generator's time, and of no use here: the emitter's addresses are already base + index.
     llvm.set_option("sampan", "-disable-lsr")
-    llvm.load_library_permanently("libm.so.6")
+    with contextlib.suppress(RuntimeError):  # where libm is part of libc, or has another name, the process has it already
+        llvm.load_library_permanently("libm.so.6")
 
 
 @functools.cache
@@ -101,7 +103,7 @@ def emitter_version() -> str:
 
 
 class Compiler:
-    """Compiles for one target and keeps what it compiled. Safe to call from several threads; LLVM itself runs in one at a time."""
+    """Compiles for one target and keeps what it compiled. Safe to call from several threads; LLVM runs in one at a time."""
 
     def __init__(self, target: Target, cache: DiskCache) -> None:
         self.target, self.cache = target, cache
@@ -165,7 +167,9 @@ class Compiler:
     def _link(self, code: bytes, symbol: str) -> int:
         if self._linker is None:
             self._linker = llvm.create_lljit_compiler(self._make_machine(), use_jit_link=True)
-        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol).link(self._linker, symbol)
+        library = (
+            llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol).link(self._linker, symbol)
+        )
         self._libraries.append(library)  # dropping it would unload the code
         return library[symbol]
 
@@ -186,7 +190,9 @@ def _parse(text: str, kernel: Kernel) -> llvm.ModuleRef:
     try:
         return llvm.parse_assembly(text, llvm.create_context())
     except RuntimeError as error:
-        raise KernelError(f"LLVM refuses the code emitted for this kernel ({error}); this is a defect of sampan.codegen.\n{kernel.text}") from error
+        raise KernelError(
+            f"LLVM refuses the code emitted for this kernel ({error}); this is a defect of sampan.codegen.\n{kernel.text}"
+        ) from error
 
 
 _WITHOUT_BY_MAX_ISA = {"": (), "sse4": ("avx",), "avx2": ("avx512f",), "avx512": ()}
@@ -194,10 +200,12 @@ _compilers: dict[tuple[Target, str | None, int], Compiler] = {}
 
 
 def compiler_for(without: Sequence[str] = (), directory: str | None = None) -> Compiler:
-    """The process's compiler for this machine less some instruction sets, with its disk cache in `directory` or where the flags say."""
+    """The process's compiler for this machine less some instruction sets; its disk cache is `directory`, or where flags say."""
     max_isa = str(flags.MAX_ISA.value)
     if max_isa not in _WITHOUT_BY_MAX_ISA:
-        raise KernelError(f"FLAGS_max_isa is {max_isa!r}; it must be one of {', '.join(filter(None, _WITHOUT_BY_MAX_ISA))}, or empty.")
+        raise KernelError(
+            f"FLAGS_max_isa is {max_isa!r}; it must be one of {', '.join(filter(None, _WITHOUT_BY_MAX_ISA))}, or empty."
+        )
     target = host_target((*_WITHOUT_BY_MAX_ISA[max_isa], *without))
     size_bytes = int(flags.KERNEL_CACHE_MB.value) * 1024 * 1024
     place = (target, directory or (str(flags.kernel_cache_directory()) if size_bytes else None), size_bytes)

@@ -11,7 +11,8 @@ import functools
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Union
+
+from sampan.codegen.dtypes import KernelError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,10 +62,17 @@ def make_type(kind: str, bits: int, lanes: int = 0) -> Type:
 
 
 F32, F64 = make_type("f", 32), make_type("f", 64)
-I1, I8, I32, I64, U32, U64 = (make_type("b", 1), make_type("i", 8), make_type("i", 32), make_type("i", 64), make_type("u", 32), make_type("u", 64))
+I1, I8, I32, I64, U32, U64 = (
+    make_type("b", 1),
+    make_type("i", 8),
+    make_type("i", 32),
+    make_type("i", 64),
+    make_type("u", 32),
+    make_type("u", 64),
+)
 PTR = make_type("p", 64)
 
-Number = Union[int, float]
+Number = int | float
 
 
 @functools.lru_cache(maxsize=4096)
@@ -193,10 +201,13 @@ class Value:
     def where(self, yes: Operand, no: Operand) -> Value:
         """self (boolean) chooses yes or no, of which at least one is a Value."""
         if not isinstance(yes, Value):
-            assert isinstance(no, Value)
+            if not isinstance(no, Value):
+                raise KernelError("where(yes, no) needs a Value for its type; make one of the numbers a constant.")
             yes = no._other(yes)
         no = yes._other(no)
-        return self.writer.instruction(f"select {self.type.text} {self.name}, {yes.type.text} {yes.name}, {no.type.text} {no.name}", yes.type)
+        return self.writer.instruction(
+            f"select {self.type.text} {self.name}, {yes.type.text} {yes.name}, {no.type.text} {no.name}", yes.type
+        )
 
     def bits_as(self, type_: Type) -> Value:
         """The same bits seen as a type of equal size."""
@@ -232,13 +243,15 @@ class Value:
         return self.writer.shuffle(first, first, [0] * lanes)
 
 
-Operand = Union[Value, int, float]
+Operand = Value | int | float
 
 
 class Writer:
     """Builds one function: instructions go to the current block; declarations and helper functions gather for the module."""
 
-    def __init__(self, features: frozenset[str], declarations: set[str] | None = None, helpers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, features: frozenset[str], declarations: set[str] | None = None, helpers: dict[str, str] | None = None
+    ) -> None:
         self.features = features
         self.declarations: set[str] = set() if declarations is None else declarations
         self.helpers: dict[str, str] = {} if helpers is None else helpers
@@ -310,7 +323,10 @@ class Writer:
 
     def shuffle(self, a: Value, b: Value, picks: Sequence[int]) -> Value:
         mask = ", ".join(f"i32 {p}" for p in picks)
-        return self.instruction(f"shufflevector {a.type.text} {a.name}, {b.type.text} {b.name}, <{len(picks)} x i32> <{mask}>", a.type.with_lanes(len(picks)))
+        return self.instruction(
+            f"shufflevector {a.type.text} {a.name}, {b.type.text} {b.name}, <{len(picks)} x i32> <{mask}>",
+            a.type.with_lanes(len(picks)),
+        )
 
     def join_lanes(self, lanes: Sequence[Value]) -> Value:
         """The vector with the given scalars as its lanes."""
@@ -379,7 +395,12 @@ class Writer:
         return [self.phi([(a, yes_from), (b, no_from)]) for a, b in zip(yes_values, no_values)]
 
     def loop(
-        self, start: Value, stop: Value, step: Operand, carried: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]]
+        self,
+        start: Value,
+        stop: Value,
+        step: Operand,
+        carried: Sequence[Value],
+        body: Callable[[Value, list[Value]], Sequence[Value]],
     ) -> list[Value]:
         """Runs body for start, start + step, ... below stop; body takes and returns the carried values; so does the loop."""
         before, top, after = self.block, self.fresh("loop"), self.fresh("after")
@@ -396,7 +417,9 @@ class Writer:
         latch = self.block
         self.branch_if(following < stop, top, after)
         for k, (first, update) in enumerate(zip([start, *carried], [following, *results])):
-            self.lines[patch + k] = f"  {names[k]} = phi {first.type.text} [ {first.name}, %{before_block} ], [ {update.name}, %{latch} ]"
+            self.lines[patch + k] = (
+                f"  {names[k]} = phi {first.type.text} [ {first.name}, %{before_block} ], [ {update.name}, %{latch} ]"
+            )
         self.start_block(after)
         return [self.phi([(c, before_block), (r, latch)]) for c, r in zip(carried, results)]
 

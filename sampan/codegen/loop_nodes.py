@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Union
 
 from sampan.codegen.dtypes import DTYPES
 
 BLOCKS = ("none", "lane", "inner0")
 REDUCE_KINDS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
-Constant = Union[bool, int, float, complex]
-Attribute = Union[Constant, str]
+Constant = bool | int | float | complex
+Attribute = Constant | str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +31,8 @@ class Buffer:
 class Node:
     """One value (or a store). args are positions of earlier nodes; attr is what op needs besides them:
 
-    const: the number; load, store, load_at: the buffer's position; index: the axis ('outer0', 'inner0', 'lane'); map: the primitive's
-    name; reduce: the kind; cast, select: an empty string. A store's dtype is its buffer's.
+    const: the number; load, store, load_at: the buffer's position; index: the axis ('outer0', 'inner0', 'lane'); map: the
+    primitive's name; reduce: the kind; cast, select: an empty string. A store's dtype is its buffer's.
     """
 
     op: str

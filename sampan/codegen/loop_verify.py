@@ -63,7 +63,9 @@ def _check_access(kernel: Kernel, node: Node, dtypes: list[str]) -> str:
     if (node.op == "store") != (buffer.direction == "out"):
         return f"{node.op} of {buffer.name}, which is an {buffer.direction} buffer."
     if node.op == "store":
-        return "" if dtypes == [buffer.dtype] else f"store to {buffer.name} takes one {buffer.dtype}, got {dtypes}; cast it first."
+        return (
+            "" if dtypes == [buffer.dtype] else f"store to {buffer.name} takes one {buffer.dtype}, got {dtypes}; cast it first."
+        )
     if node.op == "load":
         return "load takes no arguments." if dtypes else ""
     if not dtypes or any(d != "int64" for d in dtypes):
@@ -115,7 +117,8 @@ def _store_problem(kernel: Kernel, node: Node, variation: list[tuple[bool, bool]
     if value[1] and not target[1]:
         return f"store to {buffer.name} writes once for all lanes (lane='0') a value that differs along the lane."
     if kernel.reduce_lane and target in ((True, False), (False, True)) and kernel.inner:
-        return f"store to {buffer.name}: a row kernel writes every lane of every inner step (lane '1' or 'n', inner=True), or once (lane='0', inner=False)."
+        per_element = "every lane of every inner step (lane '1' or 'n', inner=True)"
+        return f"store to {buffer.name}: a row kernel writes {per_element}, or once (lane='0', inner=False)."
     return ""
 
 

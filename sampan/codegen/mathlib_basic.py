@@ -157,4 +157,3 @@ def nextafter(a: Value, b: Value) -> Value:
     tiny = sign_bit(b) | 1
     moved = a.equals(0.0).where(tiny, step).bits_as(a.type)
     return a.compare("uno", b).where(a + b, a.equals(b).where(b, moved))
-

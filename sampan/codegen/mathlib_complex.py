@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from sampan.codegen.dtypes import KernelError
 from sampan.codegen.llvm_text import Type, Value
 from sampan.codegen.mathlib_basic import absolute, copy_sign, maximum, minimum
 from sampan.codegen.mathlib_exponential import cosh, exp, log, sinh
@@ -24,6 +25,13 @@ class Complex:
         return self.re.type
 
 
+def single(register: Value | Complex) -> Value:
+    """A register known to hold real numbers (the verifier has seen to it)."""
+    if isinstance(register, Complex):
+        raise KernelError("a complex value stands where a real one must.")
+    return register
+
+
 scalar_op("make_complex", "f", 2, "complex", cost=0, dtypes=("float32", "float64"))(Complex)
 scalar_op("real", "c", result="component", cost=0)(lambda z: z.re)
 scalar_op("imag", "c", result="component", cost=0)(lambda z: z.im)
@@ -35,7 +43,9 @@ scalar_op("eq", "c", 2, "bool", cost=3)(lambda a, b: a.re.equals(b.re) & a.im.eq
 scalar_op("ne", "c", 2, "bool", cost=3)(lambda a, b: a.re.compare("ne", b.re) | a.im.compare("ne", b.im))
 scalar_op("isnan", "c", result="bool", cost=2)(lambda z: z.re.is_nan() | z.im.is_nan())
 scalar_op("isinf", "c", result="bool", cost=4)(lambda z: absolute(z.re).equals(math.inf) | absolute(z.im).equals(math.inf))
-scalar_op("isfinite", "c", result="bool", cost=4)(lambda z: absolute(z.re).compare("one", math.inf) & absolute(z.im).compare("one", math.inf))
+scalar_op("isfinite", "c", result="bool", cost=4)(
+    lambda z: absolute(z.re).compare("one", math.inf) & absolute(z.im).compare("one", math.inf)
+)
 scalar_op("logical_not", "c", result="bool", cost=3)(lambda z: z.re.equals(0.0) & z.im.equals(0.0))
 
 

@@ -9,8 +9,8 @@ from sampan.codegen.scalar_ops import scalar_op
 def _divide(a: Value, b: Value) -> tuple[Value, Value]:
     """The truncated quotient and its remainder, both 0 for a zero divisor; the least integer over -1 wraps."""
     if a.type.bits < 32:
-        wide = [_divide_guarded(x, y) for x, y in [(a.resize(32), b.resize(32))]][0]
-        return wide[0].resize(a.type.bits), wide[1].resize(a.type.bits)
+        quotient, remainder = _divide_guarded(a.resize(32), b.resize(32))
+        return quotient.resize(a.type.bits), remainder.resize(a.type.bits)
     return _divide_guarded(a, b)
 
 
@@ -28,17 +28,14 @@ def _divide_guarded(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _divide_in_float64(a: Value, b: Value) -> Value:
-    """32-bit division by way of float64, whose 53 bits hold the truncated quotient exactly; x86 has no vector integer division."""
+    """32-bit division by way of float64, whose 53 bits hold the truncated quotient exactly; x86 has no vector division."""
     wide = make_type("f", 64, a.type.lanes)
     to_float = "sitofp" if a.type.kind == "i" else "uitofp"
     quotient = a.convert(to_float, wide) / b.convert(to_float, wide)
-    return quotient.convert("fptosi", make_type(a.type.kind, 64, a.type.lanes)).resize(32) if a.type.kind == "u" else _truncate_to_int32(quotient, a, b)
-
-
-def _truncate_to_int32(quotient: Value, a: Value, b: Value) -> Value:
-    """The quotient as int32; 2**31 (the least integer over -1) is out of range and wraps."""
-    limited = (quotient > 2147483647.0).where(-2147483648.0, quotient)
-    return limited.convert("fptosi", a.type)
+    if a.type.kind == "u":
+        return quotient.convert("fptosi", make_type("u", 64, a.type.lanes)).resize(32)
+    # the least integer over -1 is out of range and wraps
+    return (quotient > 2147483647.0).where(-2147483648.0, quotient).convert("fptosi", a.type)
 
 
 @scalar_op("div", "iu", 2, cost=25)

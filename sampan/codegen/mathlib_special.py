@@ -10,12 +10,33 @@ from sampan.codegen.mathlib_exponential import exp, log, log1p
 from sampan.codegen.mathlib_trigonometric import call_libm
 from sampan.codegen.scalar_ops import scalar_op
 
-# Our own Remez fits. Below the switch: erf(x) / x - 1 in x**2. Above: log2(erfc(t)) / t in t, and 2**r for |r| <= 1/2 with 23 bits,
-# which suffice because erfc is small there.
+# Our own Remez fits. Below the switch: erf(x) / x - 1 in x**2. Above: log2(erfc(t)) / t in t, and 2**r for |r| <= 1/2 with
+# 23 bits, which suffice because erfc is small there.
 _ERF_SWITCH = 0.865
-_ERF_SMALL = (0.12837916612625122, -0.37612560391426086, 0.11282576620578766, -0.02679617889225483, 0.005039642099291086, -0.0006244497490115464)
-_ERF_LARGE = (-1.6281218528747559, -0.9170800447463989, -0.15195061266422272, 0.03308134153485298, -0.004656459670513868, 0.000310945586534217)
-_EXP2_SHORT = (1.0000001192092896, 0.6931469440460205, 0.24022120237350464, 0.05550713837146759, 0.00967553909868002, 0.001327633741311729)
+_ERF_SMALL = (
+    0.12837916612625122,
+    -0.37612560391426086,
+    0.11282576620578766,
+    -0.02679617889225483,
+    0.005039642099291086,
+    -0.0006244497490115464,
+)
+_ERF_LARGE = (
+    -1.6281218528747559,
+    -0.9170800447463989,
+    -0.15195061266422272,
+    0.03308134153485298,
+    -0.004656459670513868,
+    0.000310945586534217,
+)
+_EXP2_SHORT = (
+    1.0000001192092896,
+    0.6931469440460205,
+    0.24022120237350464,
+    0.05550713837146759,
+    0.00967553909868002,
+    0.001327633741311729,
+)
 
 
 @scalar_op("erf", "f", cost=34)
@@ -40,10 +61,28 @@ scalar_op("lgamma", "f", cost=300)(lambda x: call_libm("lgamma", x))
 
 
 # Giles, "Approximating the erfinv function" (2010): a start for Newton's method, good to a few units of float32.
-_ERFINV_CENTRE = (1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06, -3.5233877e-06, 3.43273939e-07,
-                  2.81022636e-08)  # fmt: skip
-_ERFINV_TAIL = (2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844, 0.00134934322, 0.000100950558,
-                -0.000200214257)  # fmt: skip
+_ERFINV_CENTRE = (
+    1.50140941,
+    0.246640727,
+    -0.00417768164,
+    -0.00125372503,
+    0.00021858087,
+    -4.39150654e-06,
+    -3.5233877e-06,
+    3.43273939e-07,
+    2.81022636e-08,
+)
+_ERFINV_TAIL = (
+    2.83297682,
+    1.00167406,
+    0.00943887047,
+    -0.0076224613,
+    0.00573950773,
+    -0.00367342844,
+    0.00134934322,
+    0.000100950558,
+    -0.000200214257,
+)
 
 
 @scalar_op("erfinv", "f", cost=600)
@@ -70,7 +109,7 @@ def erfinv(x: Value) -> Value:
 
 @scalar_op("digamma", "f", cost=200)
 def digamma(x: Value) -> Value:
-    """The derivative of lgamma: the recurrence up to 10, then the asymptotic series; the reflection formula for negative numbers."""
+    """The derivative of lgamma: the recurrence up to 10, then the asymptotic series; by reflection for negative numbers."""
     writer = x.writer
     if x.type.bits == 32:
         return digamma(x.convert("fpext", F64.with_lanes(x.type.lanes))).convert("fptrunc", x.type)

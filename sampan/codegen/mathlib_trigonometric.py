@@ -21,14 +21,26 @@ _FUSED_LIMIT = {32: 30000.0, 64: 1.0e6}
 _SHORT_LIMIT = {32: 6000.0, 64: 1.0e6}
 _SIN = {
     32: (-0.16666653752326965, 0.008332131430506706, -0.00019510849961079657),
-    64: (-0.16666666666666627, 0.00833333333332128, -0.00019841269828866734, 2.7557313355043543e-06, -2.50507039094176e-08,
-         1.5893577281425376e-10),
-}  # fmt: skip
+    64: (
+        -0.16666666666666627,
+        0.00833333333332128,
+        -0.00019841269828866734,
+        2.7557313355043543e-06,
+        -2.50507039094176e-08,
+        1.5893577281425376e-10,
+    ),
+}
 _COS = {
     32: (0.04166664555668831, -0.0013887305976822972, 2.4431210476905107e-05),
-    64: (0.04166666666666659, -0.00138888888888726, 2.4801587288492474e-05, -2.755731405668577e-07, 2.0875681894066465e-09,
-         -1.135744938745203e-11),
-}  # fmt: skip
+    64: (
+        0.04166666666666659,
+        -0.00138888888888726,
+        2.4801587288492474e-05,
+        -2.755731405668577e-07,
+        2.0875681894066465e-09,
+        -1.135744938745203e-11,
+    ),
+}
 
 
 def call_libm(name: str, *args: Value) -> Value:
@@ -44,7 +56,7 @@ def call_libm(name: str, *args: Value) -> Value:
 
 
 def _reduce_by_half_pi(x: Value) -> tuple[Value, Value, Value | None]:
-    """x = n * pi / 2 + r + tail: the integer whose low bits are n, r with |r| <= pi / 4, and (float64 only) what rounding took from r."""
+    """x = n * pi / 2 + r + tail: an integer whose low bits are n, |r| <= pi / 4, and (float64 only) what rounding took from r."""
     writer, bits = x.writer, x.type.bits
     round_shift = 1.5 * 2.0 ** (23 if bits == 32 else 52)
     shifted = writer.fma(x, 2.0 / math.pi, round_shift)
@@ -117,5 +129,3 @@ scalar_op("atan2", "f", 2, cost=250)(lambda y, x: call_libm("atan2", y, x))
 
 def sine_and_cosine(x: Value) -> tuple[Value, Value]:
     return _sine(x, 0), _sine(x, 1)
-
-

@@ -13,9 +13,9 @@ Emission = Callable[..., Any]
 
 @dataclasses.dataclass(frozen=True)
 class ScalarOp:
-    """result is 'same' (the first argument's dtype), 'bool', 'component' (a complex dtype's float), 'complex' (the reverse), or a dtype.
+    """result is 'same' (the first argument's dtype), 'component' (a complex dtype's float), 'complex' (the reverse), or a dtype.
 
-    cost counts vector instructions for float32, roughly; emit takes and returns llvm_text Values (Complex pairs for complex dtypes).
+    cost counts vector instructions for float32, roughly; emit takes and returns llvm_text Values (Complex for complex dtypes).
     dtypes lists the only dtypes allowed, where the kind alone does not say it.
     """
 
@@ -30,7 +30,9 @@ class ScalarOp:
 OPS: dict[str, dict[str, ScalarOp]] = {}
 
 
-def scalar_op(name: str, kinds: str, arity: int = 1, result: str = "same", cost: float = 1, dtypes: tuple[str, ...] = ()) -> Callable[[Emission], Emission]:
+def scalar_op(
+    name: str, kinds: str, arity: int = 1, result: str = "same", cost: float = 1, dtypes: tuple[str, ...] = ()
+) -> Callable[[Emission], Emission]:
     """Registers a function as the emission of a primitive for the given dtype kinds (letters of 'biufc')."""
 
     def register(emit: Emission) -> Emission:

@@ -59,7 +59,9 @@ class Builder:
         self.block.arguments.append(value)
         return value
 
-    def append(self, name: str, inputs: tuple[Value, ...], attributes: dict[str, Attribute], blocks: tuple[Block, ...] = ()) -> Op:
+    def append(
+        self, name: str, inputs: tuple[Value, ...], attributes: dict[str, Attribute], blocks: tuple[Block, ...] = ()
+    ) -> Op:
         """The new Op, its outputs typed by the table."""
         op = Op(name, tuple(inputs), attributes, (), blocks, self.location)
         op.outputs = tuple(Value(dtype, shape, op) for dtype, shape in self.table.infer(op))

@@ -74,11 +74,6 @@ class Op:
     blocks: tuple[Block, ...] = ()
     location: str = ""
 
-    def __repr__(self) -> str:
-        from .text import print_op
-
-        return print_op(self)
-
 
 @dataclass(eq=False, slots=True)
 class Block:
@@ -110,11 +105,6 @@ class Program:
     def ops(self) -> list[Op]:
         """The outermost Ops, in order."""
         return self.body.ops
-
-    def __str__(self) -> str:
-        from .text import print_program
-
-        return print_program(self)
 
 
 def walk(block: Block) -> Iterator[Op]:

@@ -174,7 +174,11 @@ class _Parser:
                 break
             at += 1
         self.at = at
-        text = re.sub(r"float\('(-?inf|nan)'\)", lambda m: {"inf": "1e999", "-inf": "-1e999", "nan": "'__nan__'"}[m[1]], self.text[start:at].strip())
+        text = re.sub(
+            r"float\('(-?inf|nan)'\)",
+            lambda m: {"inf": "1e999", "-inf": "-1e999", "nan": "'__nan__'"}[m[1]],
+            self.text[start:at].strip(),
+        )
         return _restore(ast.literal_eval(text))
 
     def block(self) -> Block:
@@ -235,3 +239,7 @@ def parse_program(text: str) -> Program:
     program = Program(name, parser.block())
     parser.take("end")
     return program
+
+
+Op.__repr__ = print_op  # type: ignore[method-assign]
+Program.__str__ = print_program  # type: ignore[method-assign]

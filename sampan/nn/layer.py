@@ -136,15 +136,21 @@ class Layer:
             self._sub_layers[name] = value
         elif parameters is not None and name in parameters:
             if value is not None:
-                raise ArgumentTypeError(f"assignment to parameter '{name}' should be of type Parameter or None, but got '{type(value).__name__}'")
+                raise ArgumentTypeError(
+                    f"assignment to parameter '{name}' should be of type Parameter or None, but got '{type(value).__name__}'"
+                )
             parameters[name] = None
         elif parameters is not None and name in self._sub_layers:
             if value is not None:
-                raise ArgumentTypeError(f"assignment to sublayer '{name}' should be of type Layer or None, but got '{type(value).__name__}'")
+                raise ArgumentTypeError(
+                    f"assignment to sublayer '{name}' should be of type Layer or None, but got '{type(value).__name__}'"
+                )
             self._sub_layers[name] = None
         elif parameters is not None and name in self._buffers:
             if value is not None and not isinstance(value, Tensor):
-                raise ArgumentTypeError(f"assignment to buffers '{name}' should be of type Tensor or None, but got '{type(value).__name__}'")
+                raise ArgumentTypeError(
+                    f"assignment to buffers '{name}' should be of type Tensor or None, but got '{type(value).__name__}'"
+                )
             self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
@@ -198,7 +204,12 @@ class Layer:
         kind = "b" if is_bias else "w"
         number = self._parameter_counts.get(kind, 0)
         made = make_parameter(
-            shape, ParamAttr._to_attr(attr), dtype_name("create_parameter", dtype or self._dtype), is_bias, default_initializer, f"{self._full_name}.{kind}_{number}"
+            shape,
+            ParamAttr._to_attr(attr),
+            dtype_name("create_parameter", dtype or self._dtype),
+            is_bias,
+            default_initializer,
+            f"{self._full_name}.{kind}_{number}",
         )
         if made is not None:
             self._parameter_counts[kind] = number + 1
@@ -272,7 +283,9 @@ class Layer:
                 seen.add(id(layer))
                 yield name, layer
 
-    def named_sublayers(self, prefix: str = "", include_self: bool = False, layers_set: set[Layer] | None = None, remove_duplicate: bool = True) -> Iterator[tuple[str, Layer]]:
+    def named_sublayers(
+        self, prefix: str = "", include_self: bool = False, layers_set: set[Layer] | None = None, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Layer]]:
         """All sub-layers with their dotted names, depth first."""
         seen = layers_set if layers_set is not None else set()
         if self in seen and remove_duplicate:
@@ -294,9 +307,13 @@ class Layer:
         """This layer and all sub-layers."""
         return iter(self.sublayers(include_self=True))
 
-    def _named(self, table: str, prefix: str, include_sublayers: bool, remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+    def _named(
+        self, table: str, prefix: str, include_sublayers: bool, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         seen = set()
-        layers = self.named_sublayers(prefix, True, remove_duplicate=remove_duplicate) if include_sublayers else iter([(prefix, self)])
+        layers = (
+            self.named_sublayers(prefix, True, remove_duplicate=remove_duplicate) if include_sublayers else iter([(prefix, self)])
+        )
         for path, layer in layers:
             for name, value in layer.__dict__[table].items():
                 if value is None or (remove_duplicate and id(value) in seen):
@@ -304,7 +321,9 @@ class Layer:
                 seen.add(id(value))
                 yield f"{path}{'.' if path else ''}{name}", value
 
-    def named_parameters(self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(
+        self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """The parameters with their dotted names, each once."""
         return self._named("_parameters", prefix, include_sublayers, remove_duplicate)
 
@@ -312,7 +331,9 @@ class Layer:
         """The parameters, each once."""
         return [p for _, p in self.named_parameters(include_sublayers=include_sublayers)]
 
-    def named_buffers(self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """The buffers with their dotted names, each once."""
         return self._named("_buffers", prefix, include_sublayers, remove_duplicate)
 
@@ -415,7 +436,10 @@ class Layer:
         layers = self.named_sublayers(include_self=True, remove_duplicate=False) if include_sublayers else iter([("", self)])
         for path, layer in layers:
             prefix = f"{structured_name_prefix}{path}{'.' if path else ''}"
-            kept = [*layer._parameters.items(), *((n, b) for n, b in layer._buffers.items() if n not in layer._non_persistable_buffer_names_set)]
+            kept = [
+                *layer._parameters.items(),
+                *((n, b) for n, b in layer._buffers.items() if n not in layer._non_persistable_buffer_names_set),
+            ]
             state.update((f"{prefix}{n}", v if keep_vars else v.detach()) for n, v in kept if v is not None)
         if use_hook:
             for hook in list(self._state_dict_hooks.values()):
@@ -423,7 +447,14 @@ class Layer:
                 state = state if changed is None else changed
         return state
 
-    def to_static_state_dict(self, destination: dict[str, Any] | None = None, include_sublayers: bool = True, structured_name_prefix: str = "", use_hook: bool = True, keep_vars: bool = True) -> dict[str, Any]:
+    def to_static_state_dict(
+        self,
+        destination: dict[str, Any] | None = None,
+        include_sublayers: bool = True,
+        structured_name_prefix: str = "",
+        use_hook: bool = True,
+        keep_vars: bool = True,
+    ) -> dict[str, Any]:
         """The parameters and all buffers by their dotted names."""
         state = self.state_dict(destination, include_sublayers, structured_name_prefix, use_hook, keep_vars)
         state.update((structured_name_prefix + n, b) for n, b in self.named_buffers(include_sublayers=include_sublayers))
@@ -445,7 +476,9 @@ class Layer:
             ShapeError: a value has another shape, with every such key listed.
         """
         if not isinstance(state_dict, Mapping):
-            raise ArgumentTypeError(message(f"set_state_dict(): got a {type(state_dict).__name__}", "it takes a dict of names to tensors"))
+            raise ArgumentTypeError(
+                message(f"set_state_dict(): got a {type(state_dict).__name__}", "it takes a dict of names to tensors")
+            )
         own = self.state_dict(use_hook=False)
         keys = {k if use_structured_name else v.name: k for k, v in own.items()}
         writes, wrong = [], []
@@ -490,7 +523,11 @@ class Layer:
     @no_grad()
     def _converted(self, name: str, excluded_layers: tuple[type, ...] = ()) -> Layer:
         if not dtypes.is_floating(name):
-            raise DTypeError(message(f"a layer cannot become {name}", "its parameters are floating", "use float16, bfloat16, float32 or float64"))
+            raise DTypeError(
+                message(
+                    f"a layer cannot become {name}", "its parameters are floating", "use float16, bfloat16, float32 or float64"
+                )
+            )
         for layer in self.sublayers(include_self=True):
             if isinstance(layer, excluded_layers):
                 continue

@@ -63,7 +63,10 @@ class ParamAttr:
         if callable(arg):
             return ParamAttr(initializer=arg)
         raise ArgumentTypeError(
-            message(f"a parameter attribute is a {type(arg).__name__}", "it must be a ParamAttr, an initializer, a name, True, False or None")
+            message(
+                f"a parameter attribute is a {type(arg).__name__}",
+                "it must be a ParamAttr, an initializer, a name, True, False or None",
+            )
         )
 
 
@@ -71,7 +74,9 @@ class ParamAttr:
 global_initializers: list[Any] = [None, None]
 
 
-def make_parameter(shape: Sequence[int], attr: Any, dtype: str, is_bias: bool, default_initializer: Any, generated_name: str) -> Parameter | None:
+def make_parameter(
+    shape: Sequence[int], attr: Any, dtype: str, is_bias: bool, default_initializer: Any, generated_name: str
+) -> Parameter | None:
     """The Parameter that the attr describes, initialised; None for attr False."""
     if attr is False:
         return None
@@ -79,7 +84,12 @@ def make_parameter(shape: Sequence[int], attr: Any, dtype: str, is_bias: bool, d
 
     with no_grad():
         made = Parameter(tensor.empty([int(n) for n in shape], dtype), attr.trainable, attr.name or generated_name)
-        initializer = attr.initializer or global_initializers[is_bias] or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+        initializer = (
+            attr.initializer
+            or global_initializers[is_bias]
+            or default_initializer
+            or (Constant(0.0) if is_bias else XavierUniform())
+        )
         initializer(made)
     made.optimize_attr = {"learning_rate": attr.learning_rate}
     made.regularizer = attr.regularizer
@@ -88,7 +98,14 @@ def make_parameter(shape: Sequence[int], attr: Any, dtype: str, is_bias: bool, d
     return made
 
 
-def create_parameter(shape: Sequence[int], dtype: Any = "float32", name: str | None = None, attr: Any = None, is_bias: bool = False, default_initializer: Any = None) -> Parameter | None:
+def create_parameter(
+    shape: Sequence[int],
+    dtype: Any = "float32",
+    name: str | None = None,
+    attr: Any = None,
+    is_bias: bool = False,
+    default_initializer: Any = None,
+) -> Parameter | None:
     """A new parameter on its own.
 
     Example:
@@ -99,4 +116,11 @@ def create_parameter(shape: Sequence[int], dtype: Any = "float32", name: str | N
     found = ParamAttr._to_attr(attr)
     if name is not None and found is not False and found.name is None:
         found.name = name
-    return make_parameter(shape, found, tensor.functions.dtype_name("create_parameter", dtype), is_bias, default_initializer, names.generate("create_parameter"))
+    return make_parameter(
+        shape,
+        found,
+        tensor.functions.dtype_name("create_parameter", dtype),
+        is_bias,
+        default_initializer,
+        names.generate("create_parameter"),
+    )

@@ -4,4 +4,17 @@ from . import activation, common, convolution, elementwise, loss, normalization,
 from .catalog import TABLE
 from .define import OPERATORS, OpDef
 
-__all__ = ["OPERATORS", "TABLE", "OpDef", "activation", "common", "convolution", "elementwise", "loss", "normalization", "optimizer_steps", "pooling", "subscript"]
+__all__ = [
+    "OPERATORS",
+    "TABLE",
+    "OpDef",
+    "activation",
+    "common",
+    "convolution",
+    "elementwise",
+    "loss",
+    "normalization",
+    "optimizer_steps",
+    "pooling",
+    "subscript",
+]

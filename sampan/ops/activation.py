@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
 from ..base.errors import ShapeError
+from ..base.lazy import scipy_special as special
 from . import primitives as p
 from .arguments import dtype_name, floating, normalized_axis
 from .define import op
@@ -33,7 +33,12 @@ def relu6(x):
     return p.minimum(p.maximum(x, 0), 6)
 
 
-@op((_F + "leaky_relu",), inplace=True, reference=lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x), samples=_ONE)
+@op(
+    (_F + "leaky_relu",),
+    inplace=True,
+    reference=lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
+    samples=_ONE,
+)
 def leaky_relu(x, negative_slope=0.01):
     """x where x > 0, else negative_slope * x."""
     return p.select(p.gt(x, 0), x, p.mul(x, negative_slope))
@@ -83,7 +88,9 @@ def swish(x):
 
 @op(
     (_F + "gelu",),
-    reference=lambda x, approximate=False: x * special.ndtr(x) if not approximate else 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    reference=lambda x, approximate=False: (
+        x * special.ndtr(x) if not approximate else 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    ),
     samples=[*_ONE, (real(3, 5), True)],
 )
 def gelu(x, approximate=False):
@@ -130,7 +137,13 @@ def hardswish(x):
     return p.div(p.mul(x, p.minimum(p.maximum(p.add(x, 3), 0), 6)), 6)
 
 
-@op((_F + "softplus",), reference=lambda x, beta=1.0, threshold=20.0: np.where(x * beta > threshold, x, np.log1p(np.exp(np.minimum(x * beta, threshold))) / beta), samples=_ONE)
+@op(
+    (_F + "softplus",),
+    reference=lambda x, beta=1.0, threshold=20.0: np.where(
+        x * beta > threshold, x, np.log1p(np.exp(np.minimum(x * beta, threshold))) / beta
+    ),
+    samples=_ONE,
+)
 def softplus(x, beta=1.0, threshold=20.0):
     """A smooth relu: log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold."""
     scaled = p.mul(x, beta)
@@ -149,7 +162,12 @@ def mish(x):
     return p.mul(x, p.tanh(p.select(p.gt(x, 20), x, p.log1p(p.exp(p.minimum(x, 20))))))
 
 
-@op((_F + "thresholded_relu",), inplace=True, reference=lambda x, threshold=1.0, value=0.0: np.where(x > threshold, x, value), samples=_ONE)
+@op(
+    (_F + "thresholded_relu",),
+    inplace=True,
+    reference=lambda x, threshold=1.0, value=0.0: np.where(x > threshold, x, value),
+    samples=_ONE,
+)
 def thresholded_relu(x, threshold=1.0, value=0.0):
     """x where x > threshold, else value."""
     return p.select(p.gt(x, threshold), x, value)
@@ -177,7 +195,15 @@ def _shifted(x, axis):
     return p.sub(x, p.detach(p.reduce_max(x, (axis,))))
 
 
-@op((_F + "softmax",), method=True, inplace=True, reference=lambda x, axis=-1: special.softmax(x, axis), samples=[(real(3, 5),), (real(3, 4, 2), 1)], gradient=_softmax_gradient, tests="noempty")
+@op(
+    (_F + "softmax",),
+    method=True,
+    inplace=True,
+    reference=lambda x, axis=-1: special.softmax(x, axis),
+    samples=[(real(3, 5),), (real(3, 4, 2), 1)],
+    gradient=_softmax_gradient,
+    tests="noempty",
+)
 def softmax(x, axis=-1, dtype=None):
     """exp(x) divided by its sum along ``axis``."""
     x = floating(x if dtype is None else p.cast(x, dtype_name("softmax", dtype)))
@@ -195,7 +221,13 @@ def _log_softmax_gradient(op_, g):
     return (p.cast(dx, op_.inputs[0].dtype),)
 
 
-@op((_F + "log_softmax",), reference=lambda x, axis=-1: special.log_softmax(x, axis), samples=[(real(3, 5),), (real(3, 4, 2), 1)], gradient=_log_softmax_gradient, tests="noempty")
+@op(
+    (_F + "log_softmax",),
+    reference=lambda x, axis=-1: special.log_softmax(x, axis),
+    samples=[(real(3, 5),), (real(3, 4, 2), 1)],
+    gradient=_log_softmax_gradient,
+    tests="noempty",
+)
 def log_softmax(x, axis=-1, dtype=None):
     """The logarithm of softmax along ``axis``, without overflow."""
     x = floating(x if dtype is None else p.cast(x, dtype_name("log_softmax", dtype)))
@@ -206,7 +238,11 @@ def log_softmax(x, axis=-1, dtype=None):
     return p.sub(shifted, p.log(p.reduce_sum(p.exp(shifted), (axis,))))
 
 
-@op((_F + "glu",), reference=lambda x, axis=-1: np.split(x, 2, axis)[0] * special.expit(np.split(x, 2, axis)[1]), samples=[(real(3, 4),)])
+@op(
+    (_F + "glu",),
+    reference=lambda x, axis=-1: np.split(x, 2, axis)[0] * special.expit(np.split(x, 2, axis)[1]),
+    samples=[(real(3, 4),)],
+)
 def glu(x, axis=-1):
     """The first half along ``axis`` times the sigmoid of the second. https://arxiv.org/abs/1612.08083"""
     axis = normalized_axis("glu", axis, x.ndim)
@@ -219,7 +255,12 @@ def glu(x, axis=-1):
     return p.mul(first, p.sigmoid(second))
 
 
-@op((_F + "maxout",), operands=("x",), reference=lambda x, groups: x.reshape(x.shape[0], x.shape[1] // groups, groups, *x.shape[2:]).max(2), samples=[(real(2, 6, 3, 3), 2)])
+@op(
+    (_F + "maxout",),
+    operands=("x",),
+    reference=lambda x, groups: x.reshape(x.shape[0], x.shape[1] // groups, groups, *x.shape[2:]).max(2),
+    samples=[(real(2, 6, 3, 3), 2)],
+)
 def maxout(x, groups, axis=1):
     """The maximum over each of groups of ``groups`` channels. https://arxiv.org/abs/1302.4389"""
     axis = normalized_axis("maxout", axis, x.ndim)

@@ -50,7 +50,9 @@ def normalized_axis(name: str, axis: Any, rank: int) -> int:
         raise ArgumentTypeError(f"{name}(): axis must be an integer, got {axis!r}")
     limit = max(rank, 1)
     if not -limit <= axis < limit:
-        raise ShapeError(message(f"{name}(): axis {axis} is outside of a tensor of rank {rank}", f"it must be in [{-limit}, {limit - 1}]"))
+        raise ShapeError(
+            message(f"{name}(): axis {axis} is outside of a tensor of rank {rank}", f"it must be in [{-limit}, {limit - 1}]")
+        )
     return axis + limit if axis < 0 else axis
 
 
@@ -78,7 +80,9 @@ def dtype_name(name: str, dtype: Any) -> str:
         dtypes.numpy_dtype(str(text))
         return str(text)
     except TypeError:
-        raise DTypeError(message(f"{name}(): {dtype!r} is no dtype", "", "pass a string such as 'float32', or a paddle dtype")) from None
+        raise DTypeError(
+            message(f"{name}(): {dtype!r} is no dtype", "", "pass a string such as 'float32', or a paddle dtype")
+        ) from None
 
 
 def known_shape(name: str, shape: Any) -> tuple[int, ...]:

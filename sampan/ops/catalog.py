@@ -33,7 +33,7 @@ class Table:
         primitive = PRIMITIVES.get(op.name)
         if primitive is not None:
             return primitive.infer(op)
-        return [(v.dtype, v.shape) for v in nest.flatten(self.definition(op).structure(op)) if v is not None]
+        return [(v.dtype, v.shape) for v in nest.flatten(self.definition(op).structure(op, self)) if v is not None]
 
     def evaluate(self, op: Op, arrays: list[Array]) -> list[Array]:
         """The outputs by NumPy; a composite's definition is expanded and interpreted."""

@@ -12,13 +12,23 @@ from .define import op
 from .samples import integer, real
 
 
-@op("nn.functional.linear", operands=("x", "weight", "bias"), reference=lambda x, w, b=0: x @ w + b, samples=[(real(2, 3, 4), real(4, 5), real(5)), (real(3, 4), real(4, 2))], tests="noempty")
+@op(
+    "nn.functional.linear",
+    operands=("x", "weight", "bias"),
+    reference=lambda x, w, b=0: x @ w + b,
+    samples=[(real(2, 3, 4), real(4, 5), real(5)), (real(3, 4), real(4, 2))],
+    tests="noempty",
+)
 def linear(x, weight, bias=None):
     """x [..., in_features] @ weight [in_features, out_features] + bias [out_features]."""
     x, weight = promoted(x, weight)
     if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[0]:
         raise ShapeError(
-            message(f"linear(x, weight): x is {list(x.shape)} and weight {list(weight.shape)}", f"the last axis of x must be the weight's first ({weight.shape[0] if weight.ndim else '?'})", "the weight is [in_features, out_features]")
+            message(
+                f"linear(x, weight): x is {list(x.shape)} and weight {list(weight.shape)}",
+                f"the last axis of x must be the weight's first ({weight.shape[0] if weight.ndim else '?'})",
+                "the weight is [in_features, out_features]",
+            )
         )
     rows = p.reshape(x, (x.numel // max(x.shape[-1], 1) if x.shape[-1] else _rows(x), x.shape[-1]))
     y = p.matmul(rows, weight)
@@ -62,15 +72,25 @@ def _embedding_gradient(op_, g):
     return None, dw
 
 
-@op(operands=("x", "weight"), reference=lambda i, w, q: np.where((i == (q if q is not None else -1))[..., None], 0, w[i]), samples=[(integer(2, 3, low=0, high=5), real(5, 4), None), (integer(2, 3, low=0, high=5), real(5, 4), 2)], gradient=_embedding_gradient, tests="noempty")
+@op(
+    operands=("x", "weight"),
+    reference=lambda i, w, q: np.where((i == (q if q is not None else -1))[..., None], 0, w[i]),
+    samples=[(integer(2, 3, low=0, high=5), real(5, 4), None), (integer(2, 3, low=0, high=5), real(5, 4), 2)],
+    gradient=_embedding_gradient,
+    tests="noempty",
+)
 def embedding_op(x, weight, padding_idx):
     """Rows of weight at the ids; zeros, and no gradient, at ``padding_idx``."""
     if x.dtype not in ("int32", "int64"):
         raise DTypeError(message(f"embedding(): x is {x.dtype}", "ids must be int32 or int64", "cast them first"))
     if weight.ndim != 2:
-        raise ShapeError(message(f"embedding(): weight has shape {list(weight.shape)}", "it must be [num_embeddings, embedding_dim]"))
+        raise ShapeError(
+            message(f"embedding(): weight has shape {list(weight.shape)}", "it must be [num_embeddings, embedding_dim]")
+        )
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
-        raise ArgumentError(message(f"embedding(): padding_idx={padding_idx}", f"it must be in [{-weight.shape[0]}, {weight.shape[0] - 1}]"))
+        raise ArgumentError(
+            message(f"embedding(): padding_idx={padding_idx}", f"it must be in [{-weight.shape[0]}, {weight.shape[0] - 1}]")
+        )
     rows = p.gather(weight, x, 0)
     if padding_idx is None:
         return rows
@@ -79,7 +99,13 @@ def embedding_op(x, weight, padding_idx):
     return p.select(p.broadcast_to(is_padding, rows.shape), 0, rows)
 
 
-@op("nn.functional.one_hot", operands=("x",), reference=lambda x, n: np.eye(n)[x], samples=[(integer(3, low=0, high=4), 4)], tests="nograd noempty")
+@op(
+    "nn.functional.one_hot",
+    operands=("x",),
+    reference=lambda x, n: np.eye(n)[x],
+    samples=[(integer(3, low=0, high=4), 4)],
+    tests="nograd noempty",
+)
 def one_hot(x, num_classes):
     """[..., num_classes] of float32: 1 at each id."""
     if not dtypes.is_integer(x.dtype):
@@ -89,7 +115,13 @@ def one_hot(x, num_classes):
     return p.cast(p.eq(positions, p.broadcast_to(p.reshape(p.cast(x, "int64"), (*x.shape, 1)), shape)), "float32")
 
 
-@op("nn.functional.cosine_similarity", operands=("x1", "x2"), reference=lambda a, b: (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)), samples=[(real(3, 4), real(3, 4))], tests="noempty")
+@op(
+    "nn.functional.cosine_similarity",
+    operands=("x1", "x2"),
+    reference=lambda a, b: (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)),
+    samples=[(real(3, 4), real(3, 4))],
+    tests="noempty",
+)
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """The cosine of the angle between vectors along ``axis``."""
     shape = p.broadcast_shapes(x1.shape, x2.shape)
@@ -136,7 +168,12 @@ def channel_shuffle(x, groups, data_format="NCHW"):
     return p.transpose(y, (0, 2, 3, 1)) if is_last else y
 
 
-@op("nn.functional.label_smooth", operands=("label", "prior_dist"), reference=lambda y: y * 0.9 + 0.1 / y.shape[-1], samples=[(real(3, 4),)])
+@op(
+    "nn.functional.label_smooth",
+    operands=("label", "prior_dist"),
+    reference=lambda y: y * 0.9 + 0.1 / y.shape[-1],
+    samples=[(real(3, 4),)],
+)
 def label_smooth(label, prior_dist=None, epsilon=0.1):
     """(1 - epsilon) * label + epsilon * the prior, uniform by default. https://arxiv.org/abs/1512.00567"""
     kept = p.mul(label, 1 - epsilon)

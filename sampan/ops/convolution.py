@@ -90,7 +90,9 @@ def _convolve(name, rank, x, weight, bias, stride, padding, dilation, groups, da
 @op(
     "nn.functional.conv1d",
     operands=("x", "weight", "bias"),
-    reference=lambda x, w, b=None: np.stack([sum(np.array([np.correlate(xi, wi, "valid") for xi, wi in zip(xn, wo, strict=True)])) for xn in x for wo in w]).reshape(x.shape[0], w.shape[0], -1),
+    reference=lambda x, w, b=None: np.stack(
+        [sum(np.array([np.correlate(xi, wi, "valid") for xi, wi in zip(xn, wo, strict=True)])) for xn in x for wo in w]
+    ).reshape(x.shape[0], w.shape[0], -1),
     samples=[(real(2, 3, 8), real(4, 3, 3))],
     tests="noempty",
 )
@@ -99,13 +101,23 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data
     return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
-@op("nn.functional.conv2d", operands=("x", "weight", "bias"), samples=[(real(2, 3, 6, 5), real(4, 3, 3, 2), real(4)), (real(2, 4, 6, 5), real(4, 2, 3, 2), None, 2, 1, 1, 2)], tests="noempty")
+@op(
+    "nn.functional.conv2d",
+    operands=("x", "weight", "bias"),
+    samples=[(real(2, 3, 6, 5), real(4, 3, 3, 2), real(4)), (real(2, 4, 6, 5), real(4, 2, 3, 2), None, 2, 1, 1, 2)],
+    tests="noempty",
+)
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW"):
     """x [N, C, H, W] by weight [O, C / groups, KH, KW], plus bias [O]: [N, O, H', W']."""
     return _convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
-@op("nn.functional.conv3d", operands=("x", "weight", "bias"), samples=[(real(1, 2, 4, 4, 3), real(3, 2, 2, 2, 2), real(3))], tests="noempty")
+@op(
+    "nn.functional.conv3d",
+    operands=("x", "weight", "bias"),
+    samples=[(real(1, 2, 4, 4, 3), real(3, 2, 2, 2, 2), real(3))],
+    tests="noempty",
+)
 def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCDHW"):
     """x [N, C, D, H, W] by weight [O, C / groups, KD, KH, KW], plus bias [O]: [N, O, D', H', W']."""
     return _convolve("conv3d", 3, x, weight, bias, stride, padding, dilation, groups, data_format)
@@ -114,17 +126,25 @@ def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data
 def _transposed(name, rank, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format):
     is_last = require_format(name, data_format, rank)
     if x.ndim != rank + 2 or weight.ndim != rank + 2:
-        raise ShapeError(message(f"{name}(): x has shape {list(x.shape)} and weight {list(weight.shape)}", f"both must have {rank + 2} axes"))
+        raise ShapeError(
+            message(f"{name}(): x has shape {list(x.shape)} and weight {list(weight.shape)}", f"both must have {rank + 2} axes")
+        )
     x, weight = promoted(x, weight)
     x = channels_first(x, is_last)
     if x.shape[1] != weight.shape[0] or groups < 1 or x.shape[1] % groups:
         raise ShapeError(
-            message(f"{name}(): x has {x.shape[1]} channels and weight is {list(weight.shape)} with groups={groups}", "the weight is [in_channels, out_channels / groups, k...]")
+            message(
+                f"{name}(): x has {x.shape[1]} channels and weight is {list(weight.shape)} with groups={groups}",
+                "the weight is [in_channels, out_channels / groups, k...]",
+            )
         )
     strides, dilations = per_axis(name, stride, rank, "stride"), per_axis(name, dilation, rank, "dilation")
     kernel = weight.shape[2:]
     low, high = paddings(name, padding, rank, x.shape[2:], kernel, strides, dilations, is_last)
-    smallest = tuple((n - 1) * s - a - b + d * (k - 1) + 1 for n, s, a, b, d, k in zip(x.shape[2:], strides, low, high, dilations, kernel, strict=True))
+    smallest = tuple(
+        (n - 1) * s - a - b + d * (k - 1) + 1
+        for n, s, a, b, d, k in zip(x.shape[2:], strides, low, high, dilations, kernel, strict=True)
+    )
     if output_size is not None:
         if any(v != 0 for v in per_axis(name, output_padding, rank, "output_padding")):
             raise ArgumentError(f"{name}(): output_padding and output_size cannot both be given")
@@ -133,7 +153,12 @@ def _transposed(name, rank, x, weight, bias, stride, padding, output_padding, di
         sizes = tuple(n + e for n, e in zip(smallest, per_axis(name, output_padding, rank, "output_padding"), strict=True))
     for n, least, s, d in zip(sizes, smallest, strides, dilations, strict=True):
         if not least <= n < least + max(s, d):
-            raise ArgumentError(message(f"{name}(): the result would have spatial sizes {list(sizes)}", f"each must be in [{least}, {least + max(s, d) - 1}] for this input"))
+            raise ArgumentError(
+                message(
+                    f"{name}(): the result would have spatial sizes {list(sizes)}",
+                    f"each must be in [{least}, {least + max(s, d) - 1}] for this input",
+                )
+            )
     shape = (x.shape[0], weight.shape[1] * groups, *sizes)
     y = p.conv_backward_data(x, weight, shape, strides, low, high, dilations, groups)
     if bias is not None:
@@ -141,19 +166,46 @@ def _transposed(name, rank, x, weight, bias, stride, padding, output_padding, di
     return channels_back(y, is_last)
 
 
-@op("nn.functional.conv1d_transpose", operands=("x", "weight", "bias"), samples=[(real(2, 3, 5), real(3, 4, 3), None, 2, 1, 1)], tests="noempty")
-def conv1d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, output_size=None, data_format="NCL"):
+@op(
+    "nn.functional.conv1d_transpose",
+    operands=("x", "weight", "bias"),
+    samples=[(real(2, 3, 5), real(3, 4, 3), None, 2, 1, 1)],
+    tests="noempty",
+)
+def conv1d_transpose(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, output_size=None, data_format="NCL"
+):
     """The transposed convolution of x [N, C, L] by weight [C, O / groups, K]: [N, O, L']."""
-    return _transposed("conv1d_transpose", 1, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format)
+    return _transposed(
+        "conv1d_transpose", 1, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format
+    )
 
 
-@op("nn.functional.conv2d_transpose", operands=("x", "weight", "bias"), samples=[(real(2, 4, 4, 3), real(4, 3, 3, 2), real(6), 2, 1, 1, 1, 2)], tests="noempty")
-def conv2d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1, output_size=None, data_format="NCHW"):
+@op(
+    "nn.functional.conv2d_transpose",
+    operands=("x", "weight", "bias"),
+    samples=[(real(2, 4, 4, 3), real(4, 3, 3, 2), real(6), 2, 1, 1, 1, 2)],
+    tests="noempty",
+)
+def conv2d_transpose(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1, output_size=None, data_format="NCHW"
+):
     """The transposed convolution of x [N, C, H, W] by weight [C, O / groups, KH, KW]: [N, O, H', W']."""
-    return _transposed("conv2d_transpose", 2, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format)
+    return _transposed(
+        "conv2d_transpose", 2, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format
+    )
 
 
-@op("nn.functional.conv3d_transpose", operands=("x", "weight", "bias"), samples=[(real(1, 2, 3, 3, 2), real(2, 3, 2, 2, 2))], tests="noempty")
-def conv3d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, output_size=None, data_format="NCDHW"):
+@op(
+    "nn.functional.conv3d_transpose",
+    operands=("x", "weight", "bias"),
+    samples=[(real(1, 2, 3, 3, 2), real(2, 3, 2, 2, 2))],
+    tests="noempty",
+)
+def conv3d_transpose(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, output_size=None, data_format="NCDHW"
+):
     """The transposed convolution of x [N, C, D, H, W] by weight [C, O / groups, KD, KH, KW]: [N, O, D', H', W']."""
-    return _transposed("conv3d_transpose", 3, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format)
+    return _transposed(
+        "conv3d_transpose", 3, x, weight, bias, stride, padding, output_padding, dilation, groups, output_size, data_format
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..base import nest
 from ..base.errors import ArgumentTypeError, message
-from ..ir.builder import Builder, current_builder
+from ..ir.builder import Builder, OperatorTable, current_builder
 from ..ir.program import Op, Value
 from .primitives.core import constant
 
@@ -76,7 +76,9 @@ class OpDef:
             elif parameter.kind == "tensors":
                 if not isinstance(value, (list, tuple)):
                     raise ArgumentTypeError(
-                        message(f"{self.name}(): {parameter.name} is a {type(value).__name__}", "it takes a list or tuple of tensors")
+                        message(
+                            f"{self.name}(): {parameter.name} is a {type(value).__name__}", "it takes a list or tuple of tensors"
+                        )
                     )
                 value = [lift_operand(self.name, parameter.name, v) for v in value]
             bound.append(value)
@@ -97,7 +99,7 @@ class OpDef:
             else:
                 inputs.append(value)
         op = builder.append(self.name, tuple(inputs), attributes)
-        return nest.pack_like(self.structure(op), list(op.outputs))
+        return nest.pack_like(self.structure(op, builder.table), list(op.outputs))
 
     def arguments(self, op: Op, inputs: Sequence[Any]) -> list[Any]:
         """The bound arguments of an Op of this definition, with these inputs."""
@@ -117,11 +119,9 @@ class OpDef:
                 bound.append(remaining.pop(0))
         return bound
 
-    def structure(self, op: Op) -> Any:
+    def structure(self, op: Op, table: OperatorTable) -> Any:
         """What the definition returns for this Op, on scratch Values that carry dtypes and shapes."""
-        from .catalog import TABLE
-
-        builder = Builder(TABLE, self.name)
+        builder = Builder(table, self.name)
         with builder.active():
             inputs = [builder.argument(v.dtype, v.shape, weak=v.weak) for v in op.inputs]
             return self.body(*self.arguments(op, inputs))
@@ -145,7 +145,11 @@ def lift_operand(op_name: str, name: str, value: Any) -> Any:
     if isinstance(value, complex):
         return constant(value, "complex128", weak=True)
     raise ArgumentTypeError(
-        message(f"{op_name}(): {name} is a {type(value).__name__}", "it takes a Tensor or a Python number", "convert it with to_tensor() first")
+        message(
+            f"{op_name}(): {name} is a {type(value).__name__}",
+            "it takes a Tensor or a Python number",
+            "convert it with to_tensor() first",
+        )
     )
 
 
@@ -190,16 +194,34 @@ def op(
         name = function.__name__.removesuffix("_op")
         signature = inspect.signature(function).parameters
         if not function.__doc__:
-            raise ValueError(f"{function.__code__.co_filename}: {name}() has no docstring; it is the operator's page in the manual")
+            raise ValueError(
+                f"{function.__code__.co_filename}: {name}() has no docstring; it is the operator's page in the manual"
+            )
         chosen = [p for p, s in signature.items() if s.default is REQUIRED] if operands is None else operands
         parameters = tuple(
-            Parameter(p, "tensors" if p in lists else "tensor" if p in chosen else "attr", s.default) for p, s in signature.items()
+            Parameter(p, "tensors" if p in lists else "tensor" if p in chosen else "attr", s.default)
+            for p, s in signature.items()
         )
         names = (api,) if isinstance(api, str) else tuple(api)
-        methods = () if method is False else (name,) if method is True else (method,) if isinstance(method, str) else tuple(method)
+        methods = (
+            () if method is False else (name,) if method is True else (method,) if isinstance(method, str) else tuple(method)
+        )
         in_place = () if inplace is False else (f"{name}_",) if inplace is True else (str(inplace),)
         definition = OpDef(
-            name, function, parameters, tuple(n for n in names if n), methods, in_place, reference, tuple(samples), gradient, is_view, tuple(updates), aliases or {}, tolerance, tests
+            name,
+            function,
+            parameters,
+            tuple(n for n in names if n),
+            methods,
+            in_place,
+            reference,
+            tuple(samples),
+            gradient,
+            is_view,
+            tuple(updates),
+            aliases or {},
+            tolerance,
+            tests,
         )
         if name in OPERATORS:
             raise ValueError(f"operator {name} is defined twice")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, ShapeError, message
+from ..base.lazy import scipy_special as special
 from . import primitives as p
 from .arguments import dropped, floating, matched, normalized_axis
 from .define import op
@@ -28,7 +28,13 @@ def reduced(name, x, reduction, total=None):
     return p.div(value, total) if total is not None else p.mul(value, 1.0 / x.numel) if x.numel else p.div(value, 0.0)
 
 
-@op((_F + "mse_loss",), operands=("input", "label"), reference=lambda x, y: ((x - y) ** 2).mean(), samples=[(real(3, 4), real(3, 4))], tests="noempty")
+@op(
+    (_F + "mse_loss",),
+    operands=("input", "label"),
+    reference=lambda x, y: ((x - y) ** 2).mean(),
+    samples=[(real(3, 4), real(3, 4))],
+    tests="noempty",
+)
 def mse_loss(input, label, reduction="mean"):
     """The square of input - label."""
     x, y = matched(input, label)
@@ -36,7 +42,12 @@ def mse_loss(input, label, reduction="mean"):
     return reduced("mse_loss", p.mul(d, d), reduction)
 
 
-@op((_F + "square_error_cost",), operands=("input", "label"), reference=lambda x, y: (x - y) ** 2, samples=[(real(3, 4), real(3, 4))])
+@op(
+    (_F + "square_error_cost",),
+    operands=("input", "label"),
+    reference=lambda x, y: (x - y) ** 2,
+    samples=[(real(3, 4), real(3, 4))],
+)
 def square_error_cost(input, label):
     """(input - label) ** 2."""
     x, y = matched(input, label)
@@ -44,14 +55,26 @@ def square_error_cost(input, label):
     return p.mul(d, d)
 
 
-@op((_F + "l1_loss",), operands=("input", "label"), reference=lambda x, y: np.abs(x - y).mean(), samples=[(real(3, 4), real(3, 4))], tests="noempty")
+@op(
+    (_F + "l1_loss",),
+    operands=("input", "label"),
+    reference=lambda x, y: np.abs(x - y).mean(),
+    samples=[(real(3, 4), real(3, 4))],
+    tests="noempty",
+)
 def l1_loss(input, label, reduction="mean"):
     """|input - label|."""
     x, y = matched(input, label)
     return reduced("l1_loss", p.abs(p.sub(x, y)), reduction)
 
 
-@op((_F + "smooth_l1_loss",), operands=("input", "label"), reference=lambda x, y: np.where(np.abs(x - y) < 1, 0.5 * (x - y) ** 2, np.abs(x - y) - 0.5).mean(), samples=[(real(3, 4), real(3, 4))], tests="noempty")
+@op(
+    (_F + "smooth_l1_loss",),
+    operands=("input", "label"),
+    reference=lambda x, y: np.where(np.abs(x - y) < 1, 0.5 * (x - y) ** 2, np.abs(x - y) - 0.5).mean(),
+    samples=[(real(3, 4), real(3, 4))],
+    tests="noempty",
+)
 def smooth_l1_loss(input, label, reduction="mean", delta=1.0, is_huber=True):
     """0.5 d^2 where |d| < delta, else delta (|d| - delta / 2), of d = input - label; is_huber False: divided by delta. https://arxiv.org/abs/1504.08083"""
     x, y = matched(input, label)
@@ -60,7 +83,13 @@ def smooth_l1_loss(input, label, reduction="mean", delta=1.0, is_huber=True):
     return reduced("smooth_l1_loss", loss if is_huber else p.div(loss, delta), reduction)
 
 
-@op((_F + "kl_div",), operands=("input", "label"), reference=lambda x, y: (special.xlogy(y, y) - y * x).mean(), samples=[(real(3, 4), positive(3, 4))], tests="noempty")
+@op(
+    (_F + "kl_div",),
+    operands=("input", "label"),
+    reference=lambda x, y: (special.xlogy(y, y) - y * x).mean(),
+    samples=[(real(3, 4), positive(3, 4))],
+    tests="noempty",
+)
 def kl_div(input, label, reduction="mean", log_target=False):
     """label * (log(label) - input) for log-probabilities ``input``; log_target: label is a logarithm too."""
     x, y = matched(input, label)
@@ -78,7 +107,13 @@ def _weighted(x, weight):
     return x if weight is None else p.mul(x, p.broadcast_to(p.cast(weight, x.dtype), x.shape))
 
 
-@op((_F + "binary_cross_entropy",), operands=("input", "label", "weight"), reference=lambda x, y: -(y * np.log(x) + (1 - y) * np.log1p(-x)).mean(), samples=[(positive(3, 4, low=0.1, high=0.9), positive(3, 4, low=0.0, high=1.0))], tests="noempty")
+@op(
+    (_F + "binary_cross_entropy",),
+    operands=("input", "label", "weight"),
+    reference=lambda x, y: -(y * np.log(x) + (1 - y) * np.log1p(-x)).mean(),
+    samples=[(positive(3, 4, low=0.1, high=0.9), positive(3, 4, low=0.0, high=1.0))],
+    tests="noempty",
+)
 def binary_cross_entropy(input, label, weight=None, reduction="mean"):
     """-(label log(input) + (1 - label) log(1 - input)); logarithms are kept above -100."""
     x, y = matched(input, label)
@@ -88,7 +123,13 @@ def binary_cross_entropy(input, label, weight=None, reduction="mean"):
     return reduced("binary_cross_entropy", _weighted(loss, weight), reduction)
 
 
-@op((_F + "binary_cross_entropy_with_logits",), operands=("logit", "label", "weight", "pos_weight"), reference=lambda x, y: (np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))).mean(), samples=[(real(3, 4), positive(3, 4, low=0.0, high=1.0))], tests="noempty")
+@op(
+    (_F + "binary_cross_entropy_with_logits",),
+    operands=("logit", "label", "weight", "pos_weight"),
+    reference=lambda x, y: (np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))).mean(),
+    samples=[(real(3, 4), positive(3, 4, low=0.0, high=1.0))],
+    tests="noempty",
+)
 def binary_cross_entropy_with_logits(logit, label, weight=None, reduction="mean", pos_weight=None):
     """Binary cross entropy of sigmoid(logit), without overflow; pos_weight weighs the positive term."""
     x, y = matched(logit, label)
@@ -118,7 +159,13 @@ def _class_weights(weight, safe, counts, dtype):
     return p.select(counts, p.reshape(picked, safe.shape), 0)
 
 
-@op((_F + "nll_loss",), operands=("input", "label", "weight"), reference=lambda x, y: -np.mean([x[i, k] for i, k in enumerate(y)]), samples=[(real(5, 4), integer(5, low=0, high=4))], tests="noempty")
+@op(
+    (_F + "nll_loss",),
+    operands=("input", "label", "weight"),
+    reference=lambda x, y: -np.mean([x[i, k] for i, k in enumerate(y)]),
+    samples=[(real(5, 4), integer(5, low=0, high=4))],
+    tests="noempty",
+)
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean"):
     """-input at the label, for log-probabilities [N, C, ...]; the mean is over the classes' weights."""
     axis = 1 if input.ndim > 1 else 0
@@ -136,7 +183,17 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean"):
     samples=[(real(5, 4), integer(5, low=0, high=4))],
     tests="noempty",
 )
-def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean", soft_label=False, axis=-1, use_softmax=True, label_smoothing=0.0):
+def cross_entropy(
+    input,
+    label,
+    weight=None,
+    ignore_index=-100,
+    reduction="mean",
+    soft_label=False,
+    axis=-1,
+    use_softmax=True,
+    label_smoothing=0.0,
+):
     """-log of the label's probability, from logits (or, use_softmax False, from probabilities).
 
     label: ids shaped like input without ``axis`` (or with length 1 there), or with soft_label probabilities shaped like input.
@@ -158,12 +215,18 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
             return loss
         if weights is not None:
             axes = tuple(range(weights.ndim))
-            return reduced("cross_entropy", loss, reduction, p.cast(dropped(p.reduce_sum(weights, axes), axes, False), loss.dtype))
+            return reduced(
+                "cross_entropy", loss, reduction, p.cast(dropped(p.reduce_sum(weights, axes), axes, False), loss.dtype)
+            )
         return reduced("cross_entropy", loss, reduction)
 
-    if soft_label or label.shape == x.shape and dtypes.is_differentiable(label.dtype):
+    if soft_label or (label.shape == x.shape and dtypes.is_differentiable(label.dtype)):
         if label.shape != x.shape:
-            raise ShapeError(message(f"cross_entropy(): soft labels are {list(label.shape)} and input {list(input.shape)}", "they must be equal"))
+            raise ShapeError(
+                message(
+                    f"cross_entropy(): soft labels are {list(label.shape)} and input {list(input.shape)}", "they must be equal"
+                )
+            )
         target = p.cast(label, x.dtype)
         if label_smoothing:
             target = p.add(p.mul(target, 1 - label_smoothing), label_smoothing / classes)
@@ -181,7 +244,11 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
     flat = tuple(n for k, n in enumerate(x.shape) if k != axis)
     if label.shape not in (expected, flat):
         raise ShapeError(
-            message(f"cross_entropy(): label is {list(label.shape)} and input {list(input.shape)}", f"ids must be {list(flat)}, the input without its class axis {axis}", "pass soft_label=True for probabilities")
+            message(
+                f"cross_entropy(): label is {list(label.shape)} and input {list(input.shape)}",
+                f"ids must be {list(flat)}, the input without its class axis {axis}",
+                "pass soft_label=True for probabilities",
+            )
         )
     value, counts, safe = _picked(shifted, label, axis, ignore_index)
     value = value if total is None else p.sub(value, total)
@@ -195,7 +262,12 @@ def cross_entropy(input, label, weight=None, ignore_index=-100, reduction="mean"
     return result(losses, weights)
 
 
-@op((_F + "log_loss",), operands=("input", "label"), reference=lambda x, y: -y * np.log(x + 1e-4) - (1 - y) * np.log(1 - x + 1e-4), samples=[(positive(3, 1, low=0.1, high=0.9), positive(3, 1, low=0.0, high=1.0))])
+@op(
+    (_F + "log_loss",),
+    operands=("input", "label"),
+    reference=lambda x, y: -y * np.log(x + 1e-4) - (1 - y) * np.log(1 - x + 1e-4),
+    samples=[(positive(3, 1, low=0.1, high=0.9), positive(3, 1, low=0.0, high=1.0))],
+)
 def log_loss(input, label, epsilon=1e-4):
     """-label log(input + epsilon) - (1 - label) log(1 - input + epsilon)."""
     x, y = matched(input, label)

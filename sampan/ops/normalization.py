@@ -44,7 +44,11 @@ def _channel_shape(x, channel):
     return tuple(x.shape[k] if k == channel else 1 for k in range(x.ndim))
 
 
-@op(operands=("x", "running_mean", "running_var", "weight", "bias"), samples=[(real(4, 3, 2), real(3), positive(3), real(3), real(3))], tests="noempty")
+@op(
+    operands=("x", "running_mean", "running_var", "weight", "bias"),
+    samples=[(real(4, 3, 2), real(3), positive(3), real(3), real(3))],
+    tests="noempty",
+)
 def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsilon, channel):
     """(x normalised by its own statistics, the new running mean and variance). https://arxiv.org/abs/1502.03167"""
     wide = _wide(x)
@@ -53,7 +57,10 @@ def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsil
     y = p.mul(p.sub(wide, mean), p.rsqrt(p.add(variance, epsilon)))
     y = _affine(y, weight, bias, _channel_shape(x, channel))
     flat = (x.shape[channel],)
-    new = [p.add(p.mul(r, momentum), p.mul(p.cast(p.detach(p.reshape(s, flat)), r.dtype), 1 - momentum)) for r, s in ((running_mean, mean), (running_var, variance))]
+    new = [
+        p.add(p.mul(r, momentum), p.mul(p.cast(p.detach(p.reshape(s, flat)), r.dtype), 1 - momentum))
+        for r, s in ((running_mean, mean), (running_var, variance))
+    ]
     return p.cast(y, x.dtype), p.detach(new[0]), p.detach(new[1])
 
 
@@ -78,18 +85,34 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
     """x normalised over its last axes, those of ``normalized_shape``, then weight * x + bias. https://arxiv.org/abs/1607.06450"""
     shape = tuple(normalized_shape) if isinstance(normalized_shape, (list, tuple)) else (normalized_shape,)
     if x.shape[x.ndim - len(shape) :] != shape or len(shape) > x.ndim:
-        raise ShapeError(message(f"layer_norm(): x has shape {list(x.shape)} and normalized_shape is {list(shape)}", "the last axes of x must equal it"))
+        raise ShapeError(
+            message(
+                f"layer_norm(): x has shape {list(x.shape)} and normalized_shape is {list(shape)}",
+                "the last axes of x must equal it",
+            )
+        )
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     y = _normalized(_wide(x), axes, epsilon)
     return p.cast(_affine(y, weight, bias, shape), x.dtype)
 
 
-@op("nn.functional.rms_norm", operands=("x", "weight", "bias"), reference=lambda x, s, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w, samples=[(real(3, 5), 5, real(5))], tests="noempty")
+@op(
+    "nn.functional.rms_norm",
+    operands=("x", "weight", "bias"),
+    reference=lambda x, s, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w,
+    samples=[(real(3, 5), 5, real(5))],
+    tests="noempty",
+)
 def rms_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
     """x divided by its root mean square over its last axes, times weight. https://arxiv.org/abs/1910.07467"""
     shape = tuple(normalized_shape) if isinstance(normalized_shape, (list, tuple)) else (normalized_shape,)
     if x.shape[x.ndim - len(shape) :] != shape:
-        raise ShapeError(message(f"rms_norm(): x has shape {list(x.shape)} and normalized_shape is {list(shape)}", "the last axes of x must equal it"))
+        raise ShapeError(
+            message(
+                f"rms_norm(): x has shape {list(x.shape)} and normalized_shape is {list(shape)}",
+                "the last axes of x must equal it",
+            )
+        )
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     wide = _wide(x)
     count = 1
@@ -99,14 +122,24 @@ def rms_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
     return p.cast(_affine(y, weight, bias, shape), x.dtype)
 
 
-@op("nn.functional.group_norm", operands=("x", "weight", "bias"), samples=[(real(2, 4, 3), 2, 1e-5, real(4), real(4))], tests="noempty")
+@op(
+    "nn.functional.group_norm",
+    operands=("x", "weight", "bias"),
+    samples=[(real(2, 4, 3), 2, 1e-5, real(4), real(4))],
+    tests="noempty",
+)
 def group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
     """x normalised over each of ``num_groups`` groups of channels. https://arxiv.org/abs/1803.08494"""
     is_last = data_format[-1] == "C" and x.ndim > 2
     first = p.transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1))) if is_last else x
     n, c = first.shape[:2]
     if num_groups < 1 or c % num_groups:
-        raise ArgumentError(message(f"group_norm(): x has {c} channels and num_groups is {num_groups}", "the channels must be a multiple of the groups"))
+        raise ArgumentError(
+            message(
+                f"group_norm(): x has {c} channels and num_groups is {num_groups}",
+                "the channels must be a multiple of the groups",
+            )
+        )
     inner = first.numel // max(n * c, 1)
     grouped = p.reshape(_wide(first), (n, num_groups, c // num_groups * inner))
     y = p.reshape(_normalized(grouped, (2,), epsilon), first.shape)
@@ -123,7 +156,13 @@ def instance_norm_op(x, weight, bias, epsilon, channel):
     return p.cast(_affine(y, weight, bias, _channel_shape(x, channel)), x.dtype)
 
 
-@op("nn.functional.normalize", operands=("x",), reference=lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12), samples=[(real(3, 4),)], tests="noempty")
+@op(
+    "nn.functional.normalize",
+    operands=("x",),
+    reference=lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12),
+    samples=[(real(3, 4),)],
+    tests="noempty",
+)
 def normalize(x, p=2, axis=1, epsilon=1e-12):
     """x divided by its p-norm along ``axis``, or by epsilon where that is larger."""
     axis = normalized_axis("normalize", axis, x.ndim)

@@ -36,7 +36,12 @@ def _results(params, masters, weights, *states):
     return (new, *states, list(weights) if masters else [])
 
 
-@op(operands=("params", "grads", "masters", "lr"), lists=("params", "grads", "masters"), updates=("params", "masters"), tests="nograd noempty")
+@op(
+    operands=("params", "grads", "masters", "lr"),
+    lists=("params", "grads", "masters"),
+    updates=("params", "masters"),
+    tests="nograd noempty",
+)
 def sgd_step(params, grads, masters, lr, l2=0.0, l1=0.0):
     """w - lr * g."""
     weights = [p.sub(w, p.mul(_scalar(lr, w), _regularized(g, w, l2, l1))) for w, g in _each(params, grads, masters)]
@@ -69,7 +74,23 @@ def momentum_step(params, grads, velocities, masters, lr, momentum=0.9, use_nest
     updates=("params", "moment1", "moment2", "moment2_max", "masters"),
     tests="nograd noempty",
 )
-def adam_step(params, grads, moment1, moment2, moment2_max, masters, lr, beta1_pow, beta2_pow, beta1=0.9, beta2=0.999, epsilon=1e-8, decay=0.0, l2=0.0, l1=0.0):
+def adam_step(
+    params,
+    grads,
+    moment1,
+    moment2,
+    moment2_max,
+    masters,
+    lr,
+    beta1_pow,
+    beta2_pow,
+    beta1=0.9,
+    beta2=0.999,
+    epsilon=1e-8,
+    decay=0.0,
+    l2=0.0,
+    l1=0.0,
+):
     """Adam and, with ``decay`` (decoupled), AdamW; with ``moment2_max``, AMSGrad. https://arxiv.org/abs/1412.6980, https://arxiv.org/abs/1711.05101"""
     weights, firsts, seconds, maxima = [], [], [], []
     for k, (w, g) in enumerate(_each(params, grads, masters)):
@@ -108,5 +129,7 @@ def scaled_to_norm(grads, total, clip_norm):
     """Each tensor times clip_norm / max(sqrt(total), clip_norm); as they are where that is 0 / 0."""
     norm = p.sqrt(total)
     largest = p.maximum(norm, clip_norm)
-    factor = p.select(p.eq(largest, 0), 1, p.div(p.mul(p.add(p.mul(norm, 0), 1), clip_norm), p.select(p.eq(largest, 0), 1, largest)))
+    factor = p.select(
+        p.eq(largest, 0), 1, p.div(p.mul(p.add(p.mul(norm, 0), 1), clip_norm), p.select(p.eq(largest, 0), 1, largest))
+    )
     return [p.mul(g, p.broadcast_to(p.cast(factor, g.dtype), g.shape)) for g in grads]

@@ -21,7 +21,11 @@ def _plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last):
         raise ArgumentError(message(f"{name}(): kernel_size={kernel_size!r}, stride={stride!r}", "they must be at least 1"))
     low, high = paddings(name, padding, rank, x.shape[2:], kernel, strides, (1,) * rank, is_last)
     if any(a * 2 > k or b * 2 > k for a, b, k in zip(low, high, kernel, strict=True)) and not isinstance(padding, str):
-        raise ArgumentError(message(f"{name}(): padding={padding!r} with kernel_size={kernel_size!r}", "padding must be at most half of the kernel"))
+        raise ArgumentError(
+            message(
+                f"{name}(): padding={padding!r} with kernel_size={kernel_size!r}", "padding must be at most half of the kernel"
+            )
+        )
     sizes = []
     for n, k, s, a, b in zip(x.shape[2:], kernel, strides, low, high, strict=True):
         span = n + a + b - k
@@ -35,7 +39,9 @@ def _plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last):
 def _max(name, rank, x, kernel_size, stride, padding, return_mask, ceil_mode, data_format):
     is_last = require_format(name, data_format, rank)
     x = channels_first(x, is_last)
-    values, indices = p.max_pool(x, **_plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last), dilations=(1,) * rank)
+    values, indices = p.max_pool(
+        x, **_plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last), dilations=(1,) * rank
+    )
     values = channels_back(values, is_last)
     return (values, channels_back(indices, is_last)) if return_mask else values
 
@@ -79,13 +85,17 @@ def avg_pool1d(x, kernel_size, stride=None, padding=0, exclusive=True, ceil_mode
     samples=[(real(2, 3, 6, 4), 2)],
     tests="noempty",
 )
-def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None, data_format="NCHW"):
+def avg_pool2d(
+    x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None, data_format="NCHW"
+):
     """The mean of every window of x [N, C, H, W]; exclusive: padding does not count."""
     return _avg("avg_pool2d", 2, x, kernel_size, stride, padding, exclusive, ceil_mode, divisor_override, data_format)
 
 
 @op("nn.functional.avg_pool3d", operands=("x",), samples=[(real(1, 2, 4, 4, 4), 2)], tests="noempty")
-def avg_pool3d(x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None, data_format="NCDHW"):
+def avg_pool3d(
+    x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None, data_format="NCDHW"
+):
     """The mean of every window of x [N, C, D, H, W]; exclusive: padding does not count."""
     return _avg("avg_pool3d", 3, x, kernel_size, stride, padding, exclusive, ceil_mode, divisor_override, data_format)
 
@@ -110,13 +120,26 @@ def _adaptive(name, rank, kind, x, output_size, return_mask, data_format):
     return (values, channels_back(indices, is_last)) if return_mask else values
 
 
-@op("nn.functional.adaptive_avg_pool1d", operands=("x",), reference=lambda x, o: np.stack([x[..., i * x.shape[-1] // o : -(-(i + 1) * x.shape[-1] // o)].mean(-1) for i in range(o)], -1), samples=[(real(2, 3, 8), 3)], tests="noempty")
+@op(
+    "nn.functional.adaptive_avg_pool1d",
+    operands=("x",),
+    reference=lambda x, o: np.stack(
+        [x[..., i * x.shape[-1] // o : -(-(i + 1) * x.shape[-1] // o)].mean(-1) for i in range(o)], -1
+    ),
+    samples=[(real(2, 3, 8), 3)],
+    tests="noempty",
+)
 def adaptive_avg_pool1d(x, output_size):
     """The mean of ``output_size`` windows that cover x [N, C, L]."""
     return _adaptive("adaptive_avg_pool1d", 1, "avg", x, output_size, False, "NCL")
 
 
-@op("nn.functional.adaptive_avg_pool2d", operands=("x",), samples=[(real(2, 3, 5, 4), (2, 3)), (real(2, 3, 4, 4), 1)], tests="noempty")
+@op(
+    "nn.functional.adaptive_avg_pool2d",
+    operands=("x",),
+    samples=[(real(2, 3, 5, 4), (2, 3)), (real(2, 3, 4, 4), 1)],
+    tests="noempty",
+)
 def adaptive_avg_pool2d(x, output_size, data_format="NCHW"):
     """The mean of ``output_size`` windows that cover x [N, C, H, W]; None keeps an axis."""
     return _adaptive("adaptive_avg_pool2d", 2, "avg", x, output_size, False, data_format)

@@ -99,7 +99,17 @@ class AdamW(Adam):
         if isinstance(weight_decay, bool) or not isinstance(weight_decay, (int, float, Tensor)):
             raise ArgumentTypeError(message(f"AdamW(): weight_decay is a {type(weight_decay).__name__}", "it must be a float"))
         super().__init__(
-            learning_rate, beta1, beta2, epsilon, parameters, None, grad_clip, lazy_mode, multi_precision, amsgrad=amsgrad, name=name
+            learning_rate,
+            beta1,
+            beta2,
+            epsilon,
+            parameters,
+            None,
+            grad_clip,
+            lazy_mode,
+            multi_precision,
+            amsgrad=amsgrad,
+            name=name,
         )
         self._coefficient = float(weight_decay)
         self._lr_ratio = lr_ratio

@@ -77,5 +77,14 @@ class Momentum(Optimizer):
 
     def _update(self, b: Bucket) -> None:
         OPS["momentum_step"](
-            b.params, b.grads, b.state("velocity"), b.masters, b.lr, self._momentum, self._use_nesterov, self._rescale_grad, b.l2, b.l1
+            b.params,
+            b.grads,
+            b.state("velocity"),
+            b.masters,
+            b.lr,
+            self._momentum,
+            self._use_nesterov,
+            self._rescale_grad,
+            b.l2,
+            b.l1,
         )

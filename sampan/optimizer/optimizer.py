@@ -72,9 +72,17 @@ class Optimizer:
         multi_precision: bool = False,
     ) -> None:
         if parameters is None:
-            raise ArgumentError(message(f"{type(self).__name__}(): parameters is None", "eager mode trains what it is given", "pass parameters=model.parameters()"))
+            raise ArgumentError(
+                message(
+                    f"{type(self).__name__}(): parameters is None",
+                    "eager mode trains what it is given",
+                    "pass parameters=model.parameters()",
+                )
+            )
         if isinstance(parameters, Tensor):
-            raise ArgumentTypeError(message(f"{type(self).__name__}(): parameters is a single Tensor", "it must be a list of them", "pass [tensor]"))
+            raise ArgumentTypeError(
+                message(f"{type(self).__name__}(): parameters is a single Tensor", "it must be a list of them", "pass [tensor]")
+            )
         self._learning_rate = self._checked_rate(learning_rate)
         self._name = name
         self._grad_clip = grad_clip
@@ -125,7 +133,9 @@ class Optimizer:
     def set_lr(self, value: float) -> None:
         """Set the learning rate. Raises when a scheduler drives it."""
         if isinstance(self._learning_rate, LRScheduler):
-            raise ArgumentError("set_lr(): an LRScheduler drives this optimizer's learning rate; use set_lr_scheduler() or step the scheduler")
+            raise ArgumentError(
+                "set_lr(): an LRScheduler drives this optimizer's learning rate; use set_lr_scheduler() or step the scheduler"
+            )
         self._learning_rate = self._checked_rate(value)
 
     def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
@@ -154,7 +164,9 @@ class Optimizer:
 
     def _clipped(self) -> Iterator[tuple[dict[str, Any], list[tuple[Tensor, Tensor]]]]:
         """Each group with its (parameter, gradient) pairs, clipped. Groups without a clip of their own are clipped together."""
-        found = [(g, [(p, p.grad) for p in g["params"] if not p.stop_gradient and p.grad is not None]) for g in self._param_groups]
+        found = [
+            (g, [(p, p.grad) for p in g["params"] if not p.stop_gradient and p.grad is not None]) for g in self._param_groups
+        ]
         common = [pairs for g, pairs in found if "grad_clip" not in g]
         joint = [pair for pairs in common for pair in pairs]
         if self._grad_clip is not None and joint:
@@ -172,7 +184,16 @@ class Optimizer:
         l2, l1 = self._decay_of(param, group)
         options = self._options(param, group)
         state = self._state_of(param)
-        key = (rate * factor, l2, l1, options, param.dtype.name, grad.dtype.name, state.master is None, tuple(state.powers.values()))
+        key = (
+            rate * factor,
+            l2,
+            l1,
+            options,
+            param.dtype.name,
+            grad.dtype.name,
+            state.master is None,
+            tuple(state.powers.values()),
+        )
         bucket = buckets.get(key)
         if bucket is None:
             bucket = buckets[key] = Bucket(rate * factor, l2, l1, options)
@@ -214,7 +235,9 @@ class Optimizer:
         """Clear the gradients of all parameters."""
         self.clear_grad(not set_to_none)
 
-    def minimize(self, loss: Tensor, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
+    def minimize(
+        self, loss: Tensor, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None
+    ) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
         """Backward, when no gradient is there yet, and one step. Gives ([], the (parameter, gradient) pairs)."""
         if not isinstance(loss, Tensor):
             raise ArgumentTypeError(message(f"minimize(): loss is a {type(loss).__name__}", "it must be a Tensor"))
@@ -224,7 +247,9 @@ class Optimizer:
         self.step()
         return [], pairs
 
-    def backward(self, loss: Tensor, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None, callbacks: Any = None) -> list[tuple[Tensor, Tensor]]:
+    def backward(
+        self, loss: Tensor, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None, callbacks: Any = None
+    ) -> list[tuple[Tensor, Tensor]]:
         """Run backward from the loss; gives the (parameter, gradient) pairs."""
         loss.backward()
         return [(p, p.grad) for p in self._parameter_list if p.grad is not None]
@@ -282,14 +307,18 @@ class Optimizer:
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take all states from a state dict; those of parameters that were not updated yet are kept until they are."""
         if not isinstance(state_dict, Mapping):
-            raise ArgumentTypeError(message(f"set_state_dict(): got a {type(state_dict).__name__}", "it takes what state_dict() gave"))
+            raise ArgumentTypeError(
+                message(f"set_state_dict(): got a {type(state_dict).__name__}", "it takes what state_dict() gave")
+            )
         given = dict(state_dict)
         schedule = given.pop("LR_Scheduler", None)
         if schedule is not None and isinstance(self._learning_rate, LRScheduler):
             self._learning_rate.set_state_dict(schedule)
         self._pending_state = given
         for param in self._parameter_list:
-            if any(self._key(param, name) in given for name in (*self._state_names, *self._power_names)) or param.name in given.get("master_weights", {}):
+            if any(
+                self._key(param, name) in given for name in (*self._state_names, *self._power_names)
+            ) or param.name in given.get("master_weights", {}):
                 self._load_into(param, self._states.setdefault(id(param), self._new_state(param)))
 
     load_state_dict = set_dict = set_state_dict
@@ -301,7 +330,12 @@ class Optimizer:
             if value is None:
                 continue
             if list(value.shape) != list(target.shape):
-                raise ShapeError(message(f"the state {self._key(param, name)} has shape {list(value.shape)}", f"its parameter needs {list(target.shape)}"))
+                raise ShapeError(
+                    message(
+                        f"the state {self._key(param, name)} has shape {list(value.shape)}",
+                        f"its parameter needs {list(target.shape)}",
+                    )
+                )
             target.set_value(value)
         for name in state.powers:
             value = given.get(self._key(param, name))

@@ -100,7 +100,9 @@ def _tensors(name: str, parameter: str, value: Any, none_allowed: bool = False) 
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     for v in values:
         if not isinstance(v, Tensor) and not (none_allowed and v is None):
-            raise ArgumentTypeError(message(f"{name}(): {parameter} holds a {type(v).__name__}", "it must be a Tensor or a list of Tensors"))
+            raise ArgumentTypeError(
+                message(f"{name}(): {parameter} holds a {type(v).__name__}", "it must be a Tensor or a list of Tensors")
+            )
     return values
 
 
@@ -117,7 +119,15 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False)
     _rt.backward(roots, gradients, retain_graph)
 
 
-def tensor_backward(self: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False, *, gradient: Tensor | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+def tensor_backward(
+    self: Tensor,
+    grad_tensor: Tensor | None = None,
+    retain_graph: bool = False,
+    *,
+    gradient: Tensor | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
     """Add the gradients of this tensor to the leaves that it depends on.
 
     Args:
@@ -172,7 +182,9 @@ def grad(
         retain_graph,
         create_graph,
         allow_unused,
-        None if no_grad_vars is None else _tensors("grad", "no_grad_vars", list(no_grad_vars) if isinstance(no_grad_vars, (set, frozenset)) else no_grad_vars),
+        None
+        if no_grad_vars is None
+        else _tensors("grad", "no_grad_vars", list(no_grad_vars) if isinstance(no_grad_vars, (set, frozenset)) else no_grad_vars),
     )
     return list(found)
 
@@ -283,7 +295,9 @@ class PyLayer:
         if made:
             # the node keeps what was saved, so that no cycle runs through the context, and versions are checked
             saved, ctx._saved = ctx._saved, ()
-            _rt.PyNode(cls.__name__, functools.partial(_run_backward, cls, ctx, made_types(made), len(leaves)), leaves, made, saved)
+            _rt.PyNode(
+                cls.__name__, functools.partial(_run_backward, cls, ctx, made_types(made), len(leaves)), leaves, made, saved
+            )
         return fixed
 
 
@@ -292,7 +306,14 @@ def made_types(tensors: Sequence[Tensor]) -> list[tuple[list[int], str]]:
     return [(list(t.shape), t.dtype.name) for t in tensors]
 
 
-def _run_backward(cls: type[PyLayer], ctx: PyLayerContext, types: list[tuple[list[int], str]], count: int, grads: tuple[Any, ...], saved: tuple[Any, ...]) -> tuple[Any, ...]:
+def _run_backward(
+    cls: type[PyLayer],
+    ctx: PyLayerContext,
+    types: list[tuple[list[int], str]],
+    count: int,
+    grads: tuple[Any, ...],
+    saved: tuple[Any, ...],
+) -> tuple[Any, ...]:
     given = list(grads)
     ctx._saved = saved
     if ctx._materialize:
@@ -304,7 +325,11 @@ def _run_backward(cls: type[PyLayer], ctx: PyLayerContext, types: list[tuple[lis
     found = tuple(result) if isinstance(result, (list, tuple)) else (result,)
     if len(found) != count:
         raise AutogradError(
-            message(f"{cls.__name__}.backward() gave {len(found)} gradients", f"its forward took {count} tensors", "return one gradient (or None) for each of them, in order")
+            message(
+                f"{cls.__name__}.backward() gave {len(found)} gradients",
+                f"its forward took {count} tensors",
+                "return one gradient (or None) for each of them, in order",
+            )
         )
     return found
 

@@ -62,7 +62,15 @@ def composed(
             if path:
                 module, _, name = path.rpartition(".")
                 publish(module, name, function)
-        attached = () if method is False else (function.__name__,) if method is True else (method,) if isinstance(method, str) else tuple(method)
+        attached = (
+            ()
+            if method is False
+            else (function.__name__,)
+            if method is True
+            else (method,)
+            if isinstance(method, str)
+            else tuple(method)
+        )
         for name in attached:
             attach(name, function)
         OPS[function.__name__] = function
@@ -93,4 +101,3 @@ def build() -> None:
         for name, function in forms[1:]:
             if definition.api:
                 attach(name, function)
-

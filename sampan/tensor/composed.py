@@ -17,7 +17,11 @@ Tensor = _rt.Tensor
 def require_tensor(name: str, parameter: str, value: Any) -> Tensor:
     """The value, if it is a Tensor; an error that says what to do otherwise."""
     if not isinstance(value, Tensor):
-        raise ArgumentTypeError(message(f"{name}(): {parameter} is a {type(value).__name__}", "it must be a Tensor", "convert it with to_tensor() first"))
+        raise ArgumentTypeError(
+            message(
+                f"{name}(): {parameter} is a {type(value).__name__}", "it must be a Tensor", "convert it with to_tensor() first"
+            )
+        )
     return value
 
 

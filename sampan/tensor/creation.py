@@ -71,7 +71,9 @@ def to_array(data: Any, name: str | None = None) -> np.ndarray[Any, Any]:
                 target = np.dtype(dtypes.complex_of(dtypes.default_float()))
     if target is not None and array.dtype != target:
         with np.errstate(all="ignore"):
-            array = array.real.astype(target) if array.dtype.kind == "c" and dtypes.kind(target.name) != "c" else array.astype(target)
+            array = (
+                array.real.astype(target) if array.dtype.kind == "c" and dtypes.kind(target.name) != "c" else array.astype(target)
+            )
     return array
 
 
@@ -115,7 +117,11 @@ def _without_tensors(data: Any) -> Any:
 def _require_supported(array: np.ndarray[Any, Any]) -> None:
     if array.dtype.name not in _rt.dtypes:
         raise DTypeError(
-            message(f"to_tensor(): the data has NumPy dtype {array.dtype}", f"tensors hold {', '.join(_rt.dtypes)}", "convert the array with .astype() first")
+            message(
+                f"to_tensor(): the data has NumPy dtype {array.dtype}",
+                f"tensors hold {', '.join(_rt.dtypes)}",
+                "convert the array with .astype() first",
+            )
         )
 
 

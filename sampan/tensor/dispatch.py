@@ -19,7 +19,7 @@ from ..ir.rewrite import inline
 from ..ops.catalog import TABLE
 from ..ops.define import REQUIRED, OpDef, Parameter
 from ..passes.erase_detach import erase_detach
-from .location import add_user_location
+from .location import add_user_location, name_operator
 
 #: Changes a traced operand's Value (AMP casts it); set by the amp layer through ``set_operand_rule``.
 OperandRule = Callable[[OpDef, list[Value]], Sequence[Value]]
@@ -143,7 +143,9 @@ class Dispatcher:
     def static(self, args: Sequence[Any]) -> Any:
         """The call on symbolic Values: appended to the Program being built."""
         if self.is_inplace:
-            raise SampanError(f"{self.op.__name__}() writes in place, which a Program being built cannot express here; use {self.definition.name}()")
+            raise SampanError(
+                f"{self.op.__name__}() writes in place, which a Program being built cannot express here; use {self.definition.name}()"
+            )
         return self.definition(*args)
 
     def miss(self, args: Sequence[Any]) -> Any:
@@ -151,6 +153,7 @@ class Dispatcher:
         try:
             return self._entry(args)
         except SampanError as error:
+            name_operator(error, self.op.__name__)
             add_user_location(error)
             raise
 
@@ -159,7 +162,9 @@ class Dispatcher:
         operands = operands_of(self.definition, args)
         inplace = {0: 0} if self.is_inplace else updated_operands(self.definition, args)
         program = self._checked_inplace(traced.program) if self.is_inplace else traced.program
-        return make_entry(program, traced.structure, operands, view=self.definition.is_view and not self.is_inplace, inplace=inplace)
+        return make_entry(
+            program, traced.structure, operands, view=self.definition.is_view and not self.is_inplace, inplace=inplace
+        )
 
     def _checked_inplace(self, program: Program) -> Program:
         target, result = program.inputs[0], program.outputs[0]
@@ -182,12 +187,18 @@ class Dispatcher:
         return program
 
 
-def make_entry(program: Program, structure: Any, operands: Sequence[Any], view: bool = False, inplace: dict[int, int] | None = None) -> Any:
+def make_entry(
+    program: Program, structure: Any, operands: Sequence[Any], view: bool = False, inplace: dict[int, int] | None = None
+) -> Any:
     """The runtime's Entry: the forward Plan, what backward needs of it, and how backward Plans are made."""
     result_count = len(program.outputs)
     wanted: tuple[int, ...] = ()
     if _rt.grad_enabled():
-        wanted = tuple(k for k, t in enumerate(operands) if isinstance(t, _rt.Tensor) and not t.stop_gradient and dtypes.is_differentiable(t.dtype.name))
+        wanted = tuple(
+            k
+            for k, t in enumerate(operands)
+            if isinstance(t, _rt.Tensor) and not t.stop_gradient and dtypes.is_differentiable(t.dtype.name)
+        )
     layouts = [layout_of(t) for t in operands]
     views = {0: 0} if view else {}
     differentiable = _depends_on(program, wanted)
@@ -197,7 +208,14 @@ def make_entry(program: Program, structure: Any, operands: Sequence[Any], view: 
     cut = partition(program, wanted)
     plan = compile_program(erase_detach(cut.forward), layouts, view_outputs=views, inplace=inplace or {})
     backward = Backward(cut, layouts, plan.output_layouts)
-    entry = _rt.Entry(plan, structure, list(cut.saved), [k for k in differentiable if k < result_count], backward.make, list((inplace or {}).items()))
+    entry = _rt.Entry(
+        plan,
+        structure,
+        list(cut.saved),
+        [k for k in differentiable if k < result_count],
+        backward.make,
+        list((inplace or {}).items()),
+    )
     entry.backward_op = backward.recorded
     return entry
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -24,3 +25,10 @@ def add_user_location(error: Exception) -> None:
     where = user_location()
     if where and error.args and isinstance(error.args[0], str) and "\n  at " not in error.args[0]:
         error.args = (f"{error.args[0]}\n  {where}", *error.args[1:])
+
+
+def name_operator(error: Exception, name: str) -> None:
+    """Put the operator's name before an error's text that does not begin with one."""
+    text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+    if text and not re.match(r"[\w.]+\(", text):
+        error.args = (f"{name}(): {text}", *error.args[1:])

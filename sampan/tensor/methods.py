@@ -82,14 +82,20 @@ def __format__(self: Tensor, spec: str) -> str:
 def __bool__(self: Tensor) -> bool:
     if self.size != 1:
         raise ShapeError(
-            message(f"a tensor of shape {list(self.shape)} has no single truth value", "only a tensor of one element has", "use .any() or .all()")
+            message(
+                f"a tensor of shape {list(self.shape)} has no single truth value",
+                "only a tensor of one element has",
+                "use .any() or .all()",
+            )
         )
     return bool(self.item())
 
 
 def _scalar(self: Tensor, what: str) -> Any:
     if self.size != 1:
-        raise ArgumentTypeError(message(f"a tensor of shape {list(self.shape)} cannot become {what}", "only a tensor of one element can"))
+        raise ArgumentTypeError(
+            message(f"a tensor of shape {list(self.shape)} cannot become {what}", "only a tensor of one element can")
+        )
     return self.item()
 
 
@@ -108,7 +114,9 @@ def __complex__(self: Tensor) -> complex:
 def __index__(self: Tensor) -> int:
     value = _scalar(self, "an index")
     if not isinstance(value, int):
-        raise ArgumentTypeError(message(f"a {self.dtype.name} tensor cannot be an index", "only an integer tensor of one element can"))
+        raise ArgumentTypeError(
+            message(f"a {self.dtype.name} tensor cannot be an index", "only an integer tensor of one element can")
+        )
     return int(value)
 
 
@@ -131,7 +139,11 @@ def __contains__(self: Tensor, item: Any) -> bool:
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
         raise AutogradError(
-            message("only a leaf tensor can be deep-copied", "this one is the result of a recorded operator", "use .detach() or .clone() first")
+            message(
+                "only a leaf tensor can be deep-copied",
+                "this one is the result of a recorded operator",
+                "use .detach() or .clone() first",
+            )
         )
     data = _rt.copy(self)
     result = data
@@ -149,7 +161,9 @@ def __reduce__(self: Tensor) -> Any:
     return _rebuild, (type(self), self.numpy(), self.dtype.name, self.stop_gradient, self.name, dict(self.__dict__))
 
 
-def _rebuild(kind: type, array: np.ndarray[Any, Any], dtype: str, stop_gradient: bool, name: str, attributes: dict[str, Any]) -> Tensor:
+def _rebuild(
+    kind: type, array: np.ndarray[Any, Any], dtype: str, stop_gradient: bool, name: str, attributes: dict[str, Any]
+) -> Tensor:
     data = _rt.from_numpy(array.view(numpy_dtype(dtype)) if dtype == "bfloat16" else array, True)
     result = data if kind is Tensor else kind.__new__(kind, data)
     result.__dict__.update(attributes)
@@ -180,7 +194,9 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             other = a
         elif isinstance(a, bool) or a is None:
             continue
-        elif isinstance(a, Place) or (isinstance(a, str) and a.split(":")[0] in ("cpu", "gpu", "cuda", "xpu", "npu", "gpu_pinned")):
+        elif isinstance(a, Place) or (
+            isinstance(a, str) and a.split(":")[0] in ("cpu", "gpu", "cuda", "xpu", "npu", "gpu_pinned")
+        ):
             device = a
         else:
             dtype = a
@@ -199,7 +215,11 @@ def set_value(self: Tensor, value: Any) -> None:
         array = np.asarray(value)
         source = _rt.from_numpy(to_array(array, self.dtype.name), True)
     if list(source.shape) != list(self.shape):
-        raise ShapeError(message(f"set_value(): the value has shape {list(source.shape)} and the tensor {list(self.shape)}", "they must be equal"))
+        raise ShapeError(
+            message(
+                f"set_value(): the value has shape {list(source.shape)} and the tensor {list(self.shape)}", "they must be equal"
+            )
+        )
     _rt.copy_into(self, source)
 
 
@@ -207,7 +227,9 @@ def copy_(self: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Overwrite the elements by those of another tensor, broadcast to this one's shape; gives this tensor."""
     source = other if isinstance(other, Tensor) else to_tensor(other)
     with _NoGrad():
-        _rt.copy_into(self, OPS["broadcast_to"](source, list(self.shape)) if list(source.shape) != list(self.shape) else source.detach())
+        _rt.copy_into(
+            self, OPS["broadcast_to"](source, list(self.shape)) if list(source.shape) != list(self.shape) else source.detach()
+        )
     return self
 
 
@@ -253,11 +275,16 @@ def install(subscripts: Subscripts) -> None:
     Tensor.shape = property(lambda self: Size(_sizes.__get__(self)), doc="The sizes of its axes.")
     Tensor.place = property(lambda self: CPU, doc="Where it lives.")
     Tensor.T = property(lambda self: OPS["transpose"](self, list(range(self.ndim))[::-1]), doc="With axes in reversed order.")
-    Tensor.mT = property(lambda self: OPS["transpose"](self, [*range(self.ndim - 2), self.ndim - 1, self.ndim - 2]), doc="With the last two axes swapped.")
+    Tensor.mT = property(
+        lambda self: OPS["transpose"](self, [*range(self.ndim - 2), self.ndim - 1, self.ndim - 2]),
+        doc="With the last two axes swapped.",
+    )
     Tensor.requires_grad = property(lambda self: not self.stop_gradient, requires_grad_, doc="Whether gradients flow to it.")
     Tensor.itemsize = property(lambda self: self.element_size(), doc="Bytes of one element.")
     Tensor.nbytes = property(lambda self: self.element_size() * self.size, doc="Bytes of all elements.")
-    Tensor.data = property(lambda self: self.detach(), lambda self, value: set_value(self, value), doc="The tensor without its history.")
+    Tensor.data = property(
+        lambda self: self.detach(), lambda self, value: set_value(self, value), doc="The tensor without its history."
+    )
     Tensor.value = get_tensor
     Tensor.dim = ndimension
     attach("astype", astype)
@@ -265,4 +292,3 @@ def install(subscripts: Subscripts) -> None:
         setattr(Tensor, name, (lambda self: False))
     _rt.set_index_handlers(subscripts.get, subscripts.set)
     Value.operators["__getitem__"] = subscripts.get
-

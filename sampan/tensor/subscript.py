@@ -72,7 +72,9 @@ def _bound(value: Any, what: str) -> int | None:
         raise ArgumentTypeError(f"a slice's {what} must be an integer, got {value!r}") from None
 
 
-def parse(index: Any, shape: tuple[int, ...], to_tensor: Callable[[Any], Any], mask_indices: Callable[[Any], list[Any]]) -> Subscript:
+def parse(
+    index: Any, shape: tuple[int, ...], to_tensor: Callable[[Any], Any], mask_indices: Callable[[Any], list[Any]]
+) -> Subscript:
     """The index of a tensor of this shape, taken apart.
 
     to_tensor makes an int64 tensor of a list or array; mask_indices gives the index tensors where a mask holds, one for each of its axes.
@@ -122,7 +124,10 @@ def parse(index: Any, shape: tuple[int, ...], to_tensor: Callable[[Any], Any], m
             i = operator.index(item)
             if not -shape[axis] <= i < shape[axis]:
                 raise IndexRangeError(
-                    message(f"index {i} is out of range for axis {axis} of size {shape[axis]}", f"it must be in [{-shape[axis]}, {shape[axis]})")
+                    message(
+                        f"index {i} is out of range for axis {axis} of size {shape[axis]}",
+                        f"it must be in [{-shape[axis]}, {shape[axis]})",
+                    )
                 )
             found.starts.append(i % shape[axis])
             found.sizes.append(1)
@@ -135,7 +140,10 @@ def parse(index: Any, shape: tuple[int, ...], to_tensor: Callable[[Any], Any], m
                 mask_shape = np.shape(item) if isinstance(item, (list, tuple)) else tuple(item.shape)
                 if tuple(mask_shape) != tuple(shape[axis : axis + len(mask_shape)]):
                     raise IndexRangeError(
-                        message(f"a bool mask of shape {list(mask_shape)} does not match axes {axis}.. of a tensor of shape {list(shape)}", "the sizes must be equal")
+                        message(
+                            f"a bool mask of shape {list(mask_shape)} does not match axes {axis}.. of a tensor of shape {list(shape)}",
+                            "the sizes must be equal",
+                        )
                     )
                 parts = mask_indices(item)
             else:
@@ -162,7 +170,9 @@ def _integers(item: Any, to_tensor: Callable[[Any], Any], size: int, axis: int) 
     if isinstance(item, (_rt.Tensor, Value)):
         name = getattr(item.dtype, "name", item.dtype)
         if name not in ("int32", "int64", "uint8", "int8", "int16"):
-            raise ArgumentTypeError(message(f"an index tensor is {name}", "it must be an integer or bool tensor", "cast it with .astype('int64')"))
+            raise ArgumentTypeError(
+                message(f"an index tensor is {name}", "it must be an integer or bool tensor", "cast it with .astype('int64')")
+            )
         return item
     array = np.asarray(item)
     if array.size == 0 and array.dtype.kind == "f":
@@ -171,7 +181,9 @@ def _integers(item: Any, to_tensor: Callable[[Any], Any], size: int, axis: int) 
         raise ArgumentTypeError(message(f"an index holds {item!r}", "it must be integers or bools"))
     if array.size and not (-size <= array.min() and array.max() < size):
         worst = array.max() if array.max() >= size else array.min()
-        raise IndexRangeError(message(f"index {int(worst)} is out of range for axis {axis} of size {size}", f"it must be in [{-size}, {size})"))
+        raise IndexRangeError(
+            message(f"index {int(worst)} is out of range for axis {axis} of size {size}", f"it must be in [{-size}, {size})")
+        )
     return to_tensor(array.astype(np.int64))
 
 

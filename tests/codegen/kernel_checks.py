@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
 from codegen.kernel_reference import numpy_dtype, run_reference
 from codegen.kernel_runner import Call
+
 from sampan.codegen.loops import Kernel, KernelBuilder
 
-DTYPES = ("float32", "float64", "bfloat16", "float16", "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
-          "complex64", "complex128")  # fmt: skip
+DTYPES = (
+    "float32",
+    "float64",
+    "bfloat16",
+    "float16",
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "complex64",
+    "complex128",
+)
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 1e-2, "float16": 1e-2, "complex64": 2e-5, "complex128": 1e-12}
 
 
@@ -45,7 +60,11 @@ def check_kernel(
     call.run()
     run_reference(kernel, expected, [int(p) for p in call.params], offsets)
     for buffer, got, want in zip(kernel.buffers, arrays, expected):
-        allowed = TOLERANCE.get(buffer.dtype) if tolerance is None else max(tolerance, TOLERANCE.get(buffer.dtype, 0) * (got.itemsize == 2))
+        allowed = (
+            TOLERANCE.get(buffer.dtype)
+            if tolerance is None
+            else max(tolerance, TOLERANCE.get(buffer.dtype, 0) * (got.itemsize == 2))
+        )
         if buffer.direction == "in":
             assert got.tobytes() == want.tobytes()
         elif allowed is None:

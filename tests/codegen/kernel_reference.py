@@ -65,21 +65,79 @@ def _make_complex(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 OPS = {
-    "neg": np.negative, "abs": np.abs, "sign": np.sign, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
-    "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
-    "acosh": np.arccosh, "atanh": np.arctanh, "erf": scipy.special.erf, "erfc": scipy.special.erfc, "erfinv": scipy.special.erfinv,
-    "lgamma": scipy.special.gammaln, "digamma": scipy.special.digamma, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor,
-    "ceil": np.ceil, "round": lambda x: np.rint(x) if x.dtype.kind == "f" else x, "trunc": np.trunc, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
-    "logical_not": np.logical_not, "bitwise_not": np.invert, "add": np.add, "sub": np.subtract, "mul": np.multiply,
-    "div": _truncated_division, "floordiv": lambda a, b: _integer_or(np.floor_divide, a, b), "mod": lambda a, b: _integer_or(np.mod, a, b),
-    "pow": _wrapping_pow, "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin, "atan2": np.arctan2,
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor, "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "shift_left": lambda a, b: _shift(a, b, True),
-    "shift_right": lambda a, b: _shift(a, b, False), "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal, "nextafter": np.nextafter, "copysign": np.copysign, "real": np.real, "imag": np.imag, "conj": np.conj,
-    "make_complex": _make_complex, "angle": np.angle,
-}  # fmt: skip
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": scipy.special.erf,
+    "erfc": scipy.special.erfc,
+    "erfinv": scipy.special.erfinv,
+    "lgamma": scipy.special.gammaln,
+    "digamma": scipy.special.digamma,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": lambda x: np.rint(x) if x.dtype.kind == "f" else x,
+    "trunc": np.trunc,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "logical_not": np.logical_not,
+    "bitwise_not": np.invert,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": _truncated_division,
+    "floordiv": lambda a, b: _integer_or(np.floor_divide, a, b),
+    "mod": lambda a, b: _integer_or(np.mod, a, b),
+    "pow": _wrapping_pow,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "atan2": np.arctan2,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "shift_left": lambda a, b: _shift(a, b, True),
+    "shift_right": lambda a, b: _shift(a, b, False),
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "nextafter": np.nextafter,
+    "copysign": np.copysign,
+    "real": np.real,
+    "imag": np.imag,
+    "conj": np.conj,
+    "make_complex": _make_complex,
+    "angle": np.angle,
+}
 
 
 def cast(value: np.ndarray, dtype: str) -> np.ndarray:
@@ -90,8 +148,13 @@ def cast(value: np.ndarray, dtype: str) -> np.ndarray:
     if value.dtype.kind == "f" and target.kind in "iu":
         info = np.iinfo(target)
         whole = np.trunc(np.nan_to_num(value.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-        return np.array([int(min(max(v, info.min), info.max)) if np.isfinite(v) else (info.max if v > 0 else info.min) for v in whole.ravel()],
-                        target).reshape(value.shape)  # fmt: skip
+        return np.array(
+            [
+                int(min(max(v, info.min), info.max)) if np.isfinite(v) else (info.max if v > 0 else info.min)
+                for v in whole.ravel()
+            ],
+            target,
+        ).reshape(value.shape)
     return computed(value.astype(target))
 
 
@@ -99,7 +162,11 @@ def run_reference(
     kernel: Kernel, arrays: Sequence[np.ndarray], params: Sequence[int], offsets: Sequence[int] | None = None
 ) -> None:
     """Runs the kernel over its whole index space, writing its out arrays."""
-    outer, inner, lane = params[: kernel.outer], params[kernel.outer : kernel.outer + kernel.inner], params[kernel.outer + kernel.inner]
+    outer, inner, lane = (
+        params[: kernel.outer],
+        params[kernel.outer : kernel.outer + kernel.inner],
+        params[kernel.outer + kernel.inner],
+    )
     length = params[kernel.outer + kernel.inner + 1]
     extent = {"none": 1, "lane": lane, "inner0": inner[0] if inner else 1}[kernel.block]
     blocks = [(0, extent)] if kernel.block == "none" else [(s, min(s + length, extent)) for s in range(0, max(extent, 1), length)]
@@ -146,7 +213,9 @@ def _node(kernel, node, args, arrays, addresses, params, strides_at, index, grid
         return computed(arrays[node.attr].reshape(-1)[addresses(node.attr, False)])
     if node.op == "load_at":
         at = strides_at[node.attr] + kernel.outer + kernel.inner + 1
-        return computed(arrays[node.attr].reshape(-1)[addresses(node.attr, False) + sum(a * params[at + k] for k, a in enumerate(args))])
+        return computed(
+            arrays[node.attr].reshape(-1)[addresses(node.attr, False) + sum(a * params[at + k] for k, a in enumerate(args))]
+        )
     if node.op == "store":
         if args[0].size:
             arrays[node.attr].reshape(-1)[addresses(node.attr, True)] = args[0].astype(arrays[node.attr].dtype)
@@ -177,7 +246,9 @@ def _reduce(kernel, node, value, grid, params, sizes):
             linear = linear * full[a] + grid[a]
         if kernel.reduce_lane:
             return np.full(sizes, linear.reshape(-1)[where])
-        return np.broadcast_to(np.take_along_axis(linear.reshape(-1, sizes[-1]), where[None], 0).reshape([1] * kernel.inner + [-1]), sizes)
+        return np.broadcast_to(
+            np.take_along_axis(linear.reshape(-1, sizes[-1]), where[None], 0).reshape([1] * kernel.inner + [-1]), sizes
+        )
     function = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any, "all": np.all}[node.attr]
     wide = value.astype(np.float64) if node.attr in ("sum", "prod") and value.dtype.kind == "f" else value
     options = {"dtype": wide.dtype} if node.attr in ("sum", "prod") else {}

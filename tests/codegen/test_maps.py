@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-
 from codegen.kernel_checks import DTYPES, apply, check_kernel, map_kernel, random_array
 from codegen.kernel_reference import OPS, numpy_dtype
+from codegen.kernel_runner import Call
+
 from sampan.codegen import mathlib
 from sampan.codegen.dtypes import DTYPES as KERNEL_DTYPES
 from sampan.codegen.loops import KernelBuilder, KernelError
@@ -54,6 +53,7 @@ def _arguments(name: str, dtype: str, position: int, size: int) -> np.ndarray:
     return np.roll(x, 3) if position and kind == "f" else x
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("name", "dtype"), _cases())
 def test_primitive_agrees_with_its_oracle(name: str, dtype: str) -> None:
     arity = mathlib.OPS[name][KERNEL_DTYPES[dtype].kind].arity
@@ -68,18 +68,21 @@ def test_every_primitive_has_an_oracle() -> None:
     assert set(mathlib.OPS) - set(OPS) == _WITHOUT_ORACLE
 
 
-@pytest.mark.parametrize(("source", "target"), list(itertools.permutations(DTYPES, 2)))
-def test_cast_saturates_rounds_and_wraps(source: str, target: str) -> None:
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("source", DTYPES)
+def test_casts_saturate_round_and_wrap(source: str) -> None:
     k = KernelBuilder()
-    value = k.cast(target, k.load(k.buffer("x", source)))
-    k.store(k.buffer("y", target, "out"), value)
+    value = k.load(k.buffer("x", source))
+    for target in DTYPES:
+        k.store(k.buffer(f"to_{target}", target, "out"), k.cast(target, value))
     x = random_array(source, 70)
     if KERNEL_DTYPES[source].kind == "f":
         x[:9] = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 2.5, -2.5]).astype(x.dtype)
     if x.dtype.kind in "iu":
         x[:2] = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
-    with np.errstate(all="ignore"):
-        check_kernel(k.build(), [x, np.zeros(70, numpy_dtype(target))], [[1], [1]], lane=70, tolerance=0.0)
+    check_kernel(
+        k.build(), [x, *(np.zeros(70, numpy_dtype(t)) for t in DTYPES)], [[1]] * (len(DTYPES) + 1), lane=70, tolerance=0.0
+    )
 
 
 @pytest.mark.parametrize("without", [(), ("f16c",)])
@@ -99,9 +102,14 @@ def test_cast_to_half_rounds_to_nearest_even(dtype: str, without: tuple[str, ...
     k.store(k.buffer("y", dtype, "out"), k.cast(dtype, k.load(k.buffer("x", "float32"))))
     halves = np.arange(0, 0x7C00 if dtype == "float16" else 0x7F80, dtype=np.uint16).view(numpy_dtype(dtype)).astype(np.float32)
     middles = ((halves[:-1].astype(np.float64) + halves[1:]) / 2).astype(np.float32)
-    x = np.concatenate([middles, np.nextafter(middles, np.float32(0)), np.nextafter(middles, np.float32(np.inf)), np.float32([65519, 65520, 3.4e38])])
-    from codegen.kernel_runner import Call
-
+    x = np.concatenate(
+        [
+            middles,
+            np.nextafter(middles, np.float32(0)),
+            np.nextafter(middles, np.float32(np.inf)),
+            np.float32([65519, 65520, 3.4e38]),
+        ]
+    )
     got = np.zeros(x.size, numpy_dtype(dtype))
     Call(k.build(), [x, got][::-1], [[1], [1]], lane=x.size, without=without).run()
     with np.errstate(over="ignore"):
@@ -115,7 +123,13 @@ def test_select_and_index_follow_the_lane() -> None:
     value = k.load(x)
     condition = k.map("lt", k.index("lane"), k.map("add", k.index("outer1"), k.index("outer0")))
     k.store(y, k.select(condition, value, k.map("neg", value)))
-    check_kernel(k.build(), [random_array("complex64", 150), np.zeros(150, np.complex64)], [[75, 25, 1], [75, 25, 1]], outer=[2, 3], lane=25)
+    check_kernel(
+        k.build(),
+        [random_array("complex64", 150), np.zeros(150, np.complex64)],
+        [[75, 25, 1], [75, 25, 1]],
+        outer=[2, 3],
+        lane=25,
+    )
 
 
 def test_random_bits_match_the_published_philox_vectors() -> None:

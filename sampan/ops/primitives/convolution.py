@@ -17,7 +17,8 @@ Sizes = tuple[int, ...]
 def output_sizes(sizes: Sizes, kernel: Sizes, strides: Sizes, low: Sizes, high: Sizes, dilations: Sizes) -> Sizes:
     """The spatial sizes of a convolution's or pooling's result."""
     return tuple(
-        (n + a + b - d * (k - 1) - 1) // s + 1 for n, k, s, a, b, d in zip(sizes, kernel, strides, low, high, dilations, strict=True)
+        (n + a + b - d * (k - 1) - 1) // s + 1
+        for n, k, s, a, b, d in zip(sizes, kernel, strides, low, high, dilations, strict=True)
     )
 
 
@@ -26,7 +27,11 @@ def _infer_conv(op: Op) -> list[Type]:
     a = op.attributes
     groups = a["groups"]
     if x.ndim != w.ndim or x.ndim < 3:
-        raise ShapeError(message(f"conv{x.ndim - 2}d(): x is {list(x.shape)} and weight {list(w.shape)}", "they must have equal ranks, of 3 to 5"))
+        raise ShapeError(
+            message(
+                f"conv{x.ndim - 2}d(): x is {list(x.shape)} and weight {list(w.shape)}", "they must have equal ranks, of 3 to 5"
+            )
+        )
     if groups < 1 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
         raise ShapeError(
             message(
@@ -37,7 +42,11 @@ def _infer_conv(op: Op) -> list[Type]:
         )
     sizes = output_sizes(x.shape[2:], w.shape[2:], a["strides"], a["padding_low"], a["padding_high"], a["dilations"])
     if any(n < 1 for n in sizes) and x.numel:
-        raise ShapeError(message(f"conv{x.ndim - 2}d(): the kernel {list(w.shape[2:])} is larger than the padded input", f"x is {list(x.shape)}"))
+        raise ShapeError(
+            message(
+                f"conv{x.ndim - 2}d(): the kernel {list(w.shape[2:])} is larger than the padded input", f"x is {list(x.shape)}"
+            )
+        )
     return [(same_dtype(op), (x.shape[0], w.shape[0], *(max(n, 0) for n in sizes)))]
 
 
@@ -49,7 +58,11 @@ def windows(x: Array, kernel: Sizes, strides: Sizes, dilations: Sizes, sizes: Si
     """[N, C, *out, *kernel]: every window of a padded x, as a view."""
     spatial = x.strides[2:]
     shape = (*x.shape[:2], *sizes, *kernel)
-    steps = (*x.strides[:2], *(s * t for s, t in zip(spatial, strides, strict=True)), *(s * d for s, d in zip(spatial, dilations, strict=True)))
+    steps = (
+        *x.strides[:2],
+        *(s * t for s, t in zip(spatial, strides, strict=True)),
+        *(s * d for s, d in zip(spatial, dilations, strict=True)),
+    )
     if 0 in shape:
         return np.zeros(shape, x.dtype)
     return np.lib.stride_tricks.as_strided(x, shape, steps, writeable=False)
@@ -98,7 +111,14 @@ def _conv_backward_data(
 
 @primitive("native", lambda op: [(same_dtype(op), op.attributes["weight_shape"])], name="conv_backward_weights")
 def _conv_backward_weights(
-    x: Array, g: Array, weight_shape: Sizes, strides: Sizes, padding_low: Sizes, padding_high: Sizes, dilations: Sizes, groups: int
+    x: Array,
+    g: Array,
+    weight_shape: Sizes,
+    strides: Sizes,
+    padding_low: Sizes,
+    padding_high: Sizes,
+    dilations: Sizes,
+    groups: int,
 ) -> Array:
     dtype = x.dtype
     rank = len(strides)
@@ -106,7 +126,9 @@ def _conv_backward_weights(
     wide = _wide(g)
     c, o = weight_shape[1], weight_shape[0] // groups
     spatial = [0, *range(2, 2 + rank)]
-    parts = [np.tensordot(wide[:, q * o : (q + 1) * o], patches[:, q * c : (q + 1) * c], (spatial, spatial)) for q in range(groups)]
+    parts = [
+        np.tensordot(wide[:, q * o : (q + 1) * o], patches[:, q * c : (q + 1) * c], (spatial, spatial)) for q in range(groups)
+    ]
     return np.concatenate(parts, axis=0).astype(dtype, copy=False)
 
 
@@ -115,17 +137,37 @@ def conv(x: Value, w: Value, strides: Sizes, low: Sizes, high: Sizes, dilations:
     return append("conv", x, w, strides=strides, padding_low=low, padding_high=high, dilations=dilations, groups=groups)
 
 
-def conv_backward_data(g: Value, w: Value, input_shape: Sizes, strides: Sizes, low: Sizes, high: Sizes, dilations: Sizes, groups: int) -> Value:
+def conv_backward_data(
+    g: Value, w: Value, input_shape: Sizes, strides: Sizes, low: Sizes, high: Sizes, dilations: Sizes, groups: int
+) -> Value:
     """The gradient of a convolution's input; also the transposed convolution of g."""
     return append(
-        "conv_backward_data", g, w, input_shape=tuple(input_shape), strides=strides, padding_low=low, padding_high=high, dilations=dilations, groups=groups
+        "conv_backward_data",
+        g,
+        w,
+        input_shape=tuple(input_shape),
+        strides=strides,
+        padding_low=low,
+        padding_high=high,
+        dilations=dilations,
+        groups=groups,
     )
 
 
-def conv_backward_weights(x: Value, g: Value, weight_shape: Sizes, strides: Sizes, low: Sizes, high: Sizes, dilations: Sizes, groups: int) -> Value:
+def conv_backward_weights(
+    x: Value, g: Value, weight_shape: Sizes, strides: Sizes, low: Sizes, high: Sizes, dilations: Sizes, groups: int
+) -> Value:
     """The gradient of a convolution's weight."""
     return append(
-        "conv_backward_weights", x, g, weight_shape=tuple(weight_shape), strides=strides, padding_low=low, padding_high=high, dilations=dilations, groups=groups
+        "conv_backward_weights",
+        x,
+        g,
+        weight_shape=tuple(weight_shape),
+        strides=strides,
+        padding_low=low,
+        padding_high=high,
+        dilations=dilations,
+        groups=groups,
     )
 
 

@@ -130,7 +130,9 @@ def same_shape(op: Op) -> tuple[int, ...]:
     shape = op.inputs[0].shape
     for v in op.inputs[1:]:
         if v.shape != shape:
-            raise ShapeError(f"{op.name}: operands have shapes {list(shape)} and {list(v.shape)}; elementwise primitives need equal ones")
+            raise ShapeError(
+                f"{op.name}: operands have shapes {list(shape)} and {list(v.shape)}; elementwise primitives need equal ones"
+            )
     return shape
 
 
@@ -147,5 +149,11 @@ def require_kind(op: Op, kinds: str, dtype: str) -> str:
     """dtype, if its kind is among ``kinds``; raises DTypeError otherwise."""
     if dtypes.kind(dtype) not in kinds:
         words = {"b": "bool", "u": "unsigned", "i": "integer", "f": "floating", "c": "complex"}
-        raise DTypeError(message(f"{op.name}() does not take {dtype}", f"it takes {', '.join(words[k] for k in kinds)} types", "cast the tensor first"))
+        raise DTypeError(
+            message(
+                f"{op.name}() does not take {dtype}",
+                f"it takes {', '.join(words[k] for k in kinds)} types",
+                "cast the tensor first",
+            )
+        )
     return dtype

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from ...base import dtypes
 from ...base.errors import DTypeError
+from ...base.lazy import scipy_special as special
 from ...ir.builder import Type
 from ...ir.program import Op, Value
 from .core import Array, Primitive, constant, gradient_of, map_call, register, require_kind, same_dtype, same_shape

@@ -45,7 +45,10 @@ def _infer_concat(op: Op) -> list[Type]:
             raise DTypeError(f"concat(): operands are {first.dtype} and {v.dtype}; cast one of them first")
         if v.ndim != first.ndim or any(a != b for k, (a, b) in enumerate(zip(v.shape, first.shape, strict=True)) if k != axis):
             raise ShapeError(
-                message(f"concat(): operands have shapes {list(first.shape)} and {list(v.shape)}", f"they may differ along axis {axis} only")
+                message(
+                    f"concat(): operands have shapes {list(first.shape)} and {list(v.shape)}",
+                    f"they may differ along axis {axis} only",
+                )
             )
         total += v.shape[axis]
     return [(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))]
@@ -74,7 +77,9 @@ def _concat_gradient(op: Op, g: Value) -> Gradients:
 def _infer_insert(op: Op) -> list[Type]:
     x, part = op.inputs
     if part.shape != op.attributes["sizes"] or part.dtype != x.dtype:
-        raise ShapeError(f"insert_slice: a {part.dtype}{list(part.shape)} does not fill {list(op.attributes['sizes'])} of a {x.dtype}")
+        raise ShapeError(
+            f"insert_slice: a {part.dtype}{list(part.shape)} does not fill {list(op.attributes['sizes'])} of a {x.dtype}"
+        )
     return [(x.dtype, x.shape)]
 
 
@@ -107,7 +112,10 @@ def check_index(name: str, index: Array, size: int) -> Array:
     if outside.any():
         at = tuple(int(k) for k in np.argwhere(outside)[0])
         raise IndexRangeError(
-            message(f"{name}(): index {int(index[at])} at position {list(at)} is outside of an axis of {size}", f"valid indices are {-size} to {size - 1}")
+            message(
+                f"{name}(): index {int(index[at])} at position {list(at)} is outside of an axis of {size}",
+                f"valid indices are {-size} to {size - 1}",
+            )
         )
     return np.where(index < 0, index + size, index)
 
@@ -158,7 +166,10 @@ def _infer_scatter(op: Op) -> list[Type]:
     wanted = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     if updates.shape != wanted or updates.dtype != x.dtype:
         raise ShapeError(
-            message(f"scatter(): updates are {updates.dtype}{list(updates.shape)}", f"index {list(index.shape)} into {x.dtype}{list(x.shape)} takes {list(wanted)}")
+            message(
+                f"scatter(): updates are {updates.dtype}{list(updates.shape)}",
+                f"index {list(index.shape)} into {x.dtype}{list(x.shape)} takes {list(wanted)}",
+            )
         )
     return [(x.dtype, x.shape)]
 
@@ -208,7 +219,9 @@ def _infer_scatter_elements(op: Op) -> list[Type]:
     x, index, updates = op.inputs
     _infer_gather_elements(Op(op.name, (x, index), {"axis": op.attributes["axis"]}))
     if updates.shape != index.shape or updates.dtype != x.dtype:
-        raise ShapeError(f"put_along_axis(): values are {updates.dtype}{list(updates.shape)}, the indices {list(index.shape)} into {x.dtype}")
+        raise ShapeError(
+            f"put_along_axis(): values are {updates.dtype}{list(updates.shape)}, the indices {list(index.shape)} into {x.dtype}"
+        )
     return [(x.dtype, x.shape)]
 
 
@@ -251,7 +264,10 @@ def _infer_scatter_nd(op: Op) -> list[Type]:
     ((_, wanted),) = _infer_gather_nd(Op(op.name, (x, index)))
     if updates.shape != wanted or updates.dtype != x.dtype:
         raise ShapeError(
-            message(f"scatter_nd(): updates are {updates.dtype}{list(updates.shape)}", f"index {list(index.shape)} into {x.dtype}{list(x.shape)} takes {list(wanted)}")
+            message(
+                f"scatter_nd(): updates are {updates.dtype}{list(updates.shape)}",
+                f"index {list(index.shape)} into {x.dtype}{list(x.shape)} takes {list(wanted)}",
+            )
         )
     return [(x.dtype, x.shape)]
 

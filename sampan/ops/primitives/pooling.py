@@ -20,7 +20,12 @@ Sizes = tuple[int, ...]
 def _infer_pool(op: Op) -> list[Type]:
     x, sizes = op.inputs[0], op.attributes["sizes"]
     if x.ndim < 3 or len(sizes) != x.ndim - 2 or any(n < 1 for n in sizes):
-        raise ShapeError(message(f"pool(): x is {list(x.shape)}, the result's spatial sizes would be {list(sizes)}", "the kernel is larger than the padded input"))
+        raise ShapeError(
+            message(
+                f"pool(): x is {list(x.shape)}, the result's spatial sizes would be {list(sizes)}",
+                "the kernel is larger than the padded input",
+            )
+        )
     return [(x.dtype, (*x.shape[:2], *sizes))]
 
 
@@ -44,7 +49,10 @@ def _windows(x_shape: Sizes, attributes: dict[str, Any]) -> Iterator[tuple[Sizes
     kind = "adaptive" if "kernel" not in attributes else "window"
     kernel = attributes.get("kernel", attributes["sizes"])
     for position in np.ndindex(*attributes["sizes"]):
-        parts = [_bounds(kind, n, i, k, attributes, axis) for axis, (n, i, k) in enumerate(zip(x_shape[2:], position, kernel, strict=True))]
+        parts = [
+            _bounds(kind, n, i, k, attributes, axis)
+            for axis, (n, i, k) in enumerate(zip(x_shape[2:], position, kernel, strict=True))
+        ]
         count = 1
         for _, c in parts:
             count *= c
@@ -89,7 +97,9 @@ def _avg_pool(x: Array, **attributes: Any) -> Array:
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
     for position, ranges, count in _windows(x.shape, attributes):
         window = wide[_mesh(ranges)]
-        result[(slice(None), slice(None), *position)] = window.sum(axis=tuple(range(2, x.ndim))) / _divisor(attributes, ranges, count)
+        result[(slice(None), slice(None), *position)] = window.sum(axis=tuple(range(2, x.ndim))) / _divisor(
+            attributes, ranges, count
+        )
     return result
 
 

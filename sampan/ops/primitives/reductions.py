@@ -25,12 +25,17 @@ def _kept(op: Op) -> tuple[int, ...]:
     return tuple(1 if k in axes else size for k, size in enumerate(shape))
 
 
-def _reduction(name: str, kinds: str, function: Callable[..., Any], result: str = "", needs_one: bool = False) -> Callable[..., Value]:
+def _reduction(
+    name: str, kinds: str, function: Callable[..., Any], result: str = "", needs_one: bool = False
+) -> Callable[..., Value]:
     def infer(op: Op) -> list[Type]:
         shape = op.inputs[0].shape
         if needs_one and any(shape[a] == 0 for a in op.attributes["axes"]) and math.prod(_kept(op)):
             raise ShapeError(
-                message(f"{name.removeprefix('reduce_')}(): a tensor of shape {list(shape)} has nothing to reduce along axes {list(op.attributes['axes'])}", "")
+                message(
+                    f"{name.removeprefix('reduce_')}(): a tensor of shape {list(shape)} has nothing to reduce along axes {list(op.attributes['axes'])}",
+                    "",
+                )
             )
         return [(result or require_kind(op, kinds, op.inputs[0].dtype), _kept(op))]
 

@@ -18,7 +18,9 @@ from .reductions import reduce_sum
 def _infer_reshape(op: Op) -> list[Type]:
     x, shape = op.inputs[0], op.attributes["shape"]
     if math.prod(shape) != x.numel:
-        raise ShapeError(f"reshape: {list(x.shape)} has {x.numel} elements and cannot become {list(shape)}, which has {math.prod(shape)}")
+        raise ShapeError(
+            f"reshape: {list(x.shape)} has {x.numel} elements and cannot become {list(shape)}, which has {math.prod(shape)}"
+        )
     return [(x.dtype, shape)]
 
 
@@ -31,7 +33,10 @@ def _infer_transpose(op: Op) -> list[Type]:
     x, order = op.inputs[0], op.attributes["order"]
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(
-            message(f"transpose(): perm {list(order)} does not fit a tensor of shape {list(x.shape)}", f"it must name each of the {x.ndim} axes once")
+            message(
+                f"transpose(): perm {list(order)} does not fit a tensor of shape {list(x.shape)}",
+                f"it must name each of the {x.ndim} axes once",
+            )
         )
     return [(x.dtype, tuple(x.shape[k] for k in order))]
 
@@ -46,7 +51,10 @@ def _infer_broadcast(op: Op) -> list[Type]:
     lead = len(shape) - x.ndim
     if lead < 0 or any(a != b and a != 1 for a, b in zip(x.shape, shape[lead:], strict=True)):
         raise ShapeError(
-            message(f"a tensor of shape {list(x.shape)} does not broadcast to {list(shape)}", "each axis, matched from the last, must be equal or 1")
+            message(
+                f"a tensor of shape {list(x.shape)} does not broadcast to {list(shape)}",
+                "each axis, matched from the last, must be equal or 1",
+            )
         )
     return [(x.dtype, shape)]
 
@@ -150,7 +158,12 @@ def _slice_gradient(op: Op, g: Value) -> Gradients:
 # ------------------------------------------------------------------ sources
 
 register(
-    Primitive("constant", "source", lambda op: [(op.attributes["dtype"], ())], lambda value, dtype: np.asarray(value).astype(dtypes.numpy_dtype(dtype)))
+    Primitive(
+        "constant",
+        "source",
+        lambda op: [(op.attributes["dtype"], ())],
+        lambda value, dtype: np.asarray(value).astype(dtypes.numpy_dtype(dtype)),
+    )
 )
 
 
