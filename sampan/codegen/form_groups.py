@@ -1,19 +1,21 @@
 """form_groups: which Ops of a Program run in one kernel.
 
-A group walks one domain: axes that its full values have in common. With reductions, all of them reduce the same axes of the domain, and every value
-of the group either has all axes (full level) or those that are not reduced (row level). Groups are formed front to back: an Op joins the groups of its
-operands where axes agree, no unit would come to depend on itself, and the reduction needs no second stage.
+A group walks one domain: axes that its full values have in common. With reductions, all of them reduce the same axes of the
+domain, and every value of the group either has all axes (full level) or those that are not reduced (row level). Groups are
+formed front to back: an Op joins the groups of its operands where axes agree, no unit would come to depend on itself, and the
+reduction needs no second stage.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..base.errors import IRError
 from ..ir.program import Op, Program, Value
 from ..ops.primitives.core import PRIMITIVES
+from .index_maps import Axis, Dims, plain_indices, view_base
 
 #: More Ops than this in one kernel cost registers and compile time, and gain nothing.
 _MOST_OPS = 128
@@ -21,16 +23,6 @@ _MOST_OPS = 128
 _FEW_PARTS, _MANY_ELEMENTS = 16, 1 << 16
 #: Lanes that a part of a column reduction takes.
 _COLUMN_LANES = 64
-
-
-@dataclass(eq=False, slots=True)
-class Axis:
-    """One axis of a group's domain; axes of length 1 are none."""
-
-    size: int
-
-
-Dims = tuple["Axis | None", ...]
 
 
 @dataclass(eq=False)
@@ -62,7 +54,10 @@ class Group:
 
 @dataclass(eq=False)
 class Unit:
-    """What is ordered as a whole: a group, or a single Op that is no kernel. ``ancestors``: a bit for every unit it depends on."""
+    """What is ordered as a whole: a group, or a single Op that is no kernel.
+
+    ``ancestors``: a bit for every unit it depends on.
+    """
 
     number: int
     group: Group | None = None
@@ -72,7 +67,9 @@ class Unit:
 
 
 class Grouping:
-    """The units of a Program. ``can_fuse`` says which maps and reductions kernels can compute; ``fast_axis`` which axis of a value has stride 1."""
+    """The units of a Program. ``can_fuse`` says which maps and reductions kernels can compute;
+    ``fast_axis`` which axis of a value has stride 1.
+    """
 
     def __init__(self, program: Program, can_fuse: Callable[[Op], bool], fast_axes: Sequence[int | None]) -> None:
         self.units: list[Unit] = []
@@ -119,7 +116,11 @@ class Grouping:
 
     def _group_of(self, value: Value) -> Group | None:
         unit = self.unit_of.get(id(value))
-        return unit.group if unit is not None and id(value) not in self._closed and unit.group and id(value) in unit.group.dims else None
+        return (
+            unit.group
+            if unit is not None and id(value) not in self._closed and unit.group and id(value) in unit.group.dims
+            else None
+        )
 
     def _place_view(self, op: Op) -> None:
         source, out = op.inputs[0], op.outputs[0]
@@ -234,7 +235,13 @@ class Grouping:
     def _merged(self, unit: Unit, other: Unit, op: Op) -> Unit | None:
         """The two units as one, when the Op's operands in both can be computed together."""
         a, b = unit.group, other.group
-        if a is None or b is None or len(a.ops) + len(b.ops) > _MOST_OPS or self._path_between(unit, other) or self._path_between(other, unit):
+        if (
+            a is None
+            or b is None
+            or len(a.ops) + len(b.ops) > _MOST_OPS
+            or self._path_between(unit, other)
+            or self._path_between(other, unit)
+        ):
             return None
         mine = next((a.dims[id(v)] for v in op.inputs if self._is_inside(a, v)), None)
         if mine is None:
@@ -242,7 +249,9 @@ class Grouping:
         theirs = [b.dims[id(v)] for v in op.inputs if self._is_inside(b, v)]
         if len(set(theirs)) != 1:
             return None
-        if a.reduced is None and b.reduced is not None or (a.reduced is None) == (b.reduced is None) and len(b.axes) > len(a.axes):
+        if (a.reduced is None and b.reduced is not None) or (
+            (a.reduced is None) == (b.reduced is None) and len(b.axes) > len(a.axes)
+        ):
             a, b, unit, other, mine, theirs = b, a, other, unit, theirs[0], [mine]
         renamed: dict[Axis, Axis] = {}
         for to, source in zip(mine, theirs[0], strict=True):
@@ -256,17 +265,36 @@ class Grouping:
             return None
         image = {renamed[x] for x in b.axes}
         if b.reduced is not None:
-            if image != set(a.axes) or {renamed[x] for x in b.reduced} != a.reduced or a.is_split != b.is_split:
+            if image != set(a.axes) or frozenset(renamed[x] for x in b.reduced) != a.reduced or a.is_split != b.is_split:
                 return None
         elif image != set(a.axes) and (a.is_split or image != a.kept):
             return None
         if self._would_cycle_merged(unit, other, op):
             return None
-        for key, dims in b.dims.items():
-            a.dims[key] = tuple(None if x is None else renamed[x] for x in dims)
+        moved = {key: tuple(None if x is None else renamed[x] for x in dims) for key, dims in b.dims.items()}
+        joined = a.dims | moved
+        if not self._reads_agree(a, a.domain, joined, unit, other) or not self._reads_agree(
+            b, tuple(None if x is None else renamed[x] for x in b.domain), joined, unit, other
+        ):
+            return None
+        a.dims.update(moved)
         a.ops += b.ops
         self._replace(other, unit)
         return unit
+
+    def _reads_agree(self, group: Group, domain: Dims, joined: Mapping[int, Dims], unit: Unit, other: Unit) -> bool:
+        """Whether all that the group read of the two units, when they were apart, is where the joined group has it."""
+        for op in group.ops:
+            if PRIMITIVES[op.name].family == "view":
+                continue
+            for v in op.inputs:
+                if id(v) in joined or self.unit_of.get(id(v)) not in (unit, other):
+                    continue
+                dims = domain if PRIMITIVES[op.name].family == "reduce" else joined[id(op.outputs[0])]
+                base = view_base(v, plain_indices(dims))
+                if base is None or id(base[0]) in self._closed or base[1] != plain_indices(joined.get(id(base[0]), ())):
+                    return False
+        return True
 
     def _would_cycle_merged(self, unit: Unit, other: Unit, op: Op) -> bool:
         bits = 1 << unit.number | 1 << other.number
@@ -314,7 +342,9 @@ class Grouping:
 
     # ------------------------------------------------------------------ units
 
-    def _new_unit(self, group: Group | None = None, op: Op | None = None, reads: Sequence[Value] = (), writes: Sequence[Value] = ()) -> Unit:
+    def _new_unit(
+        self, group: Group | None = None, op: Op | None = None, reads: Sequence[Value] = (), writes: Sequence[Value] = ()
+    ) -> Unit:
         unit = Unit(len(self.units), group, op)
         self.units.append(unit)
         self._depend(unit, reads)
@@ -342,7 +372,9 @@ def _reduced_axes(op: Op, dims: Dims) -> frozenset[Axis]:
 
 
 def view_dims(op: Op, dims: Dims, group: Group) -> Dims | None:
-    """The axes of a view's result, when the view only moves axes, adds or drops ones of length 1, or repeats a row-level value."""
+    """The axes of a view's result, when the view only moves axes, adds or drops ones of length 1, or repeats a row-level
+    value.
+    """
     source, out = op.inputs[0], op.outputs[0]
     if op.name == "transpose":
         return tuple(dims[k] for k in op.attributes["order"])
@@ -356,7 +388,7 @@ def view_dims(op: Op, dims: Dims, group: Group) -> Dims | None:
         return tuple(next(remaining) if n != 1 else None for n in out.shape)
     if op.name == "broadcast_to":
         lead = out.ndim - source.ndim
-        padded: list[Axis | None] = [None] * lead + list(dims)
+        padded: Dims = (*(None,) * lead, *dims)
         spare = [a for a in group.axes if a in (group.reduced or ()) and a not in dims]
         result: list[Axis | None] = []
         for axis, n in zip(padded, out.shape, strict=True):

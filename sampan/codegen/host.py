@@ -1,10 +1,11 @@
-"""Host instructions: a primitive's NumPy meaning over a Plan's tensors, for what no kernel and no native does, and for the interpreter's mode."""
+"""Host instructions: a primitive's NumPy meaning over a Plan's tensors, for what no kernel and no native does, and for the
+interpreter's mode.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
 
 from ..ir.program import Op
 from ..ops.catalog import TABLE

@@ -12,8 +12,10 @@ from ..base import dtypes, flags
 from ..base.errors import IRError
 from ..ir.program import Op, Program, Value
 from ..ops.primitives.core import PRIMITIVES
-from .form_groups import Axis, Grouping, Unit
+from .epilogues import BIAS_AXIS, Epilogue, Work, fuse_epilogues
+from .form_groups import Grouping, Unit
 from .host import copy_elements, host_function
+from .index_maps import Axis
 from .lower_kernels import DirectTarget, lower_trace
 from .lower_moves import MOVES
 from .natives import native_of, output_strides
@@ -34,8 +36,9 @@ def lower(
     lowering = Lowering(program, input_layouts, is_interpreted)
     lowering.lower_units(inplace, output_layouts)
     lowering.finish_outputs(view_outputs, inplace, output_layouts)
-    plan = lowering.writer.finish()
-    if flags.dumps("plans"):
+    should_print = flags.dumps("plans")
+    plan = lowering.writer.finish(should_print)
+    if should_print:
         print(f"# plan {program.name}\n{plan.text}", file=sys.stderr)
     return plan
 
@@ -67,17 +70,19 @@ class Lowering:
         needed: dict[int, Value] = {}
         for v in self.program.outputs:
             self._need(needed, v)
-        work: list[tuple[Unit, list[Trace]]] = []
+        work: list[Work] = []
         for unit in reversed(units):
             traces = self._needs_of(unit, needed)
             if traces is not None:
-                work.append((unit, traces))
+                work.append(Work(unit.op, traces))
         work.reverse()
+        if not self.is_interpreted:
+            work = fuse_epilogues(work, self._count_uses(work))
         targets = {} if self.is_interpreted else self._direct_targets(work, inplace)
-        for unit, traces in work:
-            if unit.op is not None:
-                self._lower_single(unit.op)
-            for trace in traces:
+        for item in work:
+            if item.op is not None:
+                self._lower_single(item.op, item.epilogue)
+            for trace in item.traces:
                 lower_trace(self, trace, preferred=targets, strides=wanted)
 
     @staticmethod
@@ -99,35 +104,45 @@ class Lowering:
         stored = [v for op in group.ops for v in op.outputs if id(v) in needed]
         if not stored:
             return None
-        traces = [trace_group(group, stored)]
+        traces = [trace_group(group, stored, needed)]
         if not any(s.op == "reduce" for s in traces[0].steps):
             by_axes: dict[frozenset[Axis | None], list[Value]] = {}
             for v in stored:
                 by_axes.setdefault(frozenset(group.dims[id(v)]) - {None}, []).append(v)
             if len(by_axes) > 1:
-                traces = [trace_group(group, values) for values in by_axes.values()]
+                traces = [trace_group(group, values, needed) for values in by_axes.values()]
         for trace in traces:
             for leaf in trace.leaves:
                 self._need(needed, leaf.value)
         return traces
 
-    def _direct_targets(self, work: list[tuple[Unit, list[Trace]]], inplace: Mapping[int, int]) -> dict[int, DirectTarget]:
+    def _count_uses(self, work: Sequence[Work]) -> dict[int, int]:
+        uses: dict[int, int] = {}
+        for value in (*(v for item in work for v in item.reads), *self.program.outputs):
+            key = id(base_of(value))
+            uses[key] = uses.get(key, 0) + 1
+        return uses
+
+    def _direct_targets(self, work: Sequence[Work], inplace: Mapping[int, int]) -> dict[int, DirectTarget]:
         """In-place outputs that may be written where they end, because nothing reads what was there after that."""
         found: dict[int, DirectTarget] = {}
         for j, i in inplace.items():
             value, target = self.program.outputs[j], self.writer.input_place(i)
             # an input of the same layout may be the very same tensor
-            same = {id(v) for k, v in enumerate(self.program.inputs) if self.writer.input_layouts[k] == self.writer.input_layouts[i]}
-            last_read = max((n for n, item in enumerate(work) if any(id(base_of(v)) in same for v in _read_by(item))), default=-1)
-            written = next((n for n, (_, traces) in enumerate(work) if any(v is value for t in traces for v, _, _ in t.stores)), -1)
+            same = {
+                id(v) for k, v in enumerate(self.program.inputs) if self.writer.input_layouts[k] == self.writer.input_layouts[i]
+            }
+            last_read = max((n for n, item in enumerate(work) if any(id(base_of(v)) in same for v in item.reads)), default=-1)
+            written = next((n for n, item in enumerate(work) if any(v is value for t in item.traces for v, _, _ in t.stores)), -1)
             is_returned = any(id(base_of(v)) in same for k, v in enumerate(self.program.outputs) if k != j)
             is_only = sum(v is value for v in self.program.outputs) == 1
-            if written >= last_read and written >= 0 and len(work[written][1]) == 1 and not is_returned and is_only:
+            if written >= last_read and written >= 0 and len(work[written].traces) == 1 and not is_returned and is_only:
                 buffers = frozenset(id(self.places[id(v)].buffer) for v in self.program.inputs if id(v) in same)
                 found[id(value)] = DirectTarget(target, buffers)
         return found
 
-    def _lower_single(self, op: Op) -> None:
+    def _lower_single(self, op: Op, epilogue: Epilogue | None) -> None:
+        results = op.outputs if epilogue is None else (epilogue.value,)
         if op.name in MOVES and not self.is_interpreted:
             outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
             MOVES[op.name](self, op, outputs[0])
@@ -138,15 +153,33 @@ class Lowering:
                 outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
                 self.writer.host(host_function(op), inputs, outputs)
             else:
-                outputs = [self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs)) for k, v in enumerate(op.outputs)]
-                self.writer.native(native.name, inputs, outputs, native.attributes)
-        for v, place in zip(op.outputs, outputs, strict=True):
+                outputs = [
+                    self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs)) for k, v in enumerate(op.outputs)
+                ]
+                more, attributes = self._epilogue_operands(op, epilogue) if epilogue is not None else ([], {})
+                self.writer.native(native.name, [*inputs, *more], outputs, native.attributes | attributes)
+        for v, place in zip(results, outputs, strict=True):
             self.places[id(v)] = place
+
+    def _epilogue_operands(self, op: Op, epilogue: Epilogue) -> tuple[list[Place], dict[str, Any]]:
+        """The operands and attributes of a native's epilogue; the first addition of one number for every channel is its bias."""
+        places = [self.place(leaf.value) for leaf in epilogue.operands]
+        steps, attributes = list(epilogue.steps), {}
+        if steps and steps[0] == "add":
+            first = places[0]
+            axis = BIAS_AXIS[op.name] % len(first.shape)
+            if all(k == axis or n == 1 or s == 0 for k, (n, s) in enumerate(zip(first.shape, first.strides, strict=True))):
+                places[0] = Place(first.buffer, first.dtype, (first.shape[axis],), (first.strides[axis],), first.offset)
+                attributes["has_bias"] = 1
+                del steps[0]
+        return places, attributes | {"epilogue": ";".join(steps)}
 
     # ------------------------------------------------------------------ places
 
     def place(self, value: Value) -> Place:
-        """Where the value lies. Views follow their operand; sources, and reshapes that strides cannot express, are computed when asked for."""
+        """Where the value lies. Views follow their operand;
+        sources, and reshapes that strides cannot express, are computed when asked for.
+        """
         found = self.places.get(id(value))
         if found is not None:
             return found
@@ -183,7 +216,9 @@ class Lowering:
 
     # ------------------------------------------------------------------ outputs
 
-    def finish_outputs(self, view_outputs: Mapping[int, int], inplace: Mapping[int, int], output_layouts: Mapping[int, Any]) -> None:
+    def finish_outputs(
+        self, view_outputs: Mapping[int, int], inplace: Mapping[int, int], output_layouts: Mapping[int, Any]
+    ) -> None:
         """Give every output its own storage, the input it is a view of, or the input it is written into."""
         results: list[Place] = []
         claimed: set[int] = set()
@@ -226,11 +261,6 @@ def base_of(value: Value) -> Value:
     while value.op is not None and PRIMITIVES[value.op.name].family == "view":
         value = value.op.inputs[0]
     return value
-
-
-def _read_by(item: tuple[Unit, list[Trace]]) -> list[Value]:
-    unit, traces = item
-    return [*(unit.op.inputs if unit.op is not None else ()), *(leaf.value for t in traces for leaf in t.leaves)]
 
 
 def _fast_axis(place: Place) -> int | None:

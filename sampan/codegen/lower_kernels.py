@@ -1,4 +1,6 @@
-"""Lowering of traces: kernels over strided places, results in memory that is walked in the inputs' order, and the two stages of split reductions."""
+"""Lowering of traces: kernels over strided places, results in memory that is walked in the inputs' order, and the two
+stages of split reductions.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Protocol
 
 from ..base import dtypes, flags
 from ..ir.program import Value
-from .form_groups import Axis, Dims, Group
+from .form_groups import Group
+from .index_maps import Axis, Dims
 from .places import Place, axis_order
 from .plan_writer import PlanWriter
 from .schedule import Access, KernelCall, Nest, axis_preference, choose_blocks, make_call, make_nest, size_of
@@ -65,7 +68,9 @@ def lower_trace(
     order = axis_preference(axes, [*given, *loads])
     stores = []
     for value, _, dims in trace.stores:
-        target = targets.get(id(value)) or lowering.writer.allocate(value.dtype, value.shape, _strides_along(value.shape, dims, order))
+        target = targets.get(id(value)) or lowering.writer.allocate(
+            value.dtype, value.shape, _strides_along(value.shape, dims, order)
+        )
         stores.append(_store_access(target, dims, axes))
     nest = make_nest(trace, order, [*loads, *stores])
     if trace.group.is_split and has_reduce:
@@ -78,9 +83,13 @@ def lower_trace(
 
 
 def _is_safe(store: Access, loads: Sequence[Access], buffers: frozenset[int]) -> bool:
-    """Whether a kernel reads of these buffers nothing but each element where it then writes: kernels store a row after they last read it."""
+    """Whether a kernel reads of these buffers nothing but each element where it then writes:
+    kernels store a row after they last read it.
+    """
     return store.is_full and all(
-        load.place.offset == store.place.offset and load.strides == store.strides for load in loads if id(load.place.buffer) in buffers
+        load.place.offset == store.place.offset and load.strides == store.strides
+        for load in loads
+        if id(load.place.buffer) in buffers
     )
 
 
@@ -143,7 +152,12 @@ def _lower_split(lowering: Lowered, trace: Trace, nest: Nest, loads: list[Access
     for value, load, store, kind in seconds:
         axes = [*(a for r in nest.outer for a in r), *(nest.lane if nest.form == "column" else ())]
         group = Group(domain=(*axes, parts), reduced=frozenset([parts]))
-        second = Trace(group, [Step("load", load.place.dtype, (), 0), Step("reduce", load.place.dtype, (0,), kind)], [], [(value, 1, tuple(axes))])
+        second = Trace(
+            group,
+            [Step("load", load.place.dtype, (), 0), Step("reduce", load.place.dtype, (0,), kind)],
+            [],
+            [(value, 1, tuple(axes))],
+        )
         order = [*(a for a in axes if a not in nest.lane), parts, *(nest.lane if nest.form == "column" else ())]
         inner = make_nest(second, order, [load, store])
         _append(lowering, make_call(second, inner, [load], [store], choose_blocks(inner, False)))
@@ -171,4 +185,6 @@ def _widened(steps: list[Step], number: int, dtype: str) -> int:
 def _append(lowering: Lowered, call: KernelCall) -> None:
     if flags.dumps("loops"):
         print(f"{call.kernel.text}# params {call.params}, parallel {call.parallel_size}\n", file=sys.stderr)
-    lowering.writer.kernel(call.compiled.address, call.operands, call.params, call.parallel_size, call.cost_ns, call.scratch_bytes)
+    lowering.writer.kernel(
+        call.compiled.address, call.operands, call.params, call.parallel_size, call.cost_ns, call.scratch_bytes
+    )

@@ -41,7 +41,9 @@ def native_of(op: Op) -> Native | None:
 
 
 def output_strides(op: Op, number: int, inputs: list[Place]) -> tuple[int, ...]:
-    """The strides of a native's output: channels-last for convolutions, which run fastest so; as the operand for pooling; row-major otherwise."""
+    """The strides of a native's output: channels-last for convolutions, which run fastest so;
+    as the operand for pooling; row-major otherwise.
+    """
     shape = op.outputs[number].shape
     if op.name in ("conv", "conv_backward_data"):
         return strides_in_order(shape, (0, *range(2, len(shape)), 1))

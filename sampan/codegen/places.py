@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """A block of memory that a Plan's instructions name. kind: ``input``, ``constant``, ``temporary`` or ``result``; number: which of its kind."""
+    """A block of memory that a Plan's instructions name.
+
+    kind: ``input``, ``constant``, ``temporary`` or ``result``; number: which of its kind.
+    """
 
     kind: str
     number: int
@@ -55,7 +58,10 @@ def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def axis_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
-    """The axes, slowest first, when the elements lie without gaps in that order; None when they do not. Axes of length 1 keep their position."""
+    """The axes, slowest first, when the elements lie without gaps in that order; None when they do not.
+
+    Axes of length 1 keep their position.
+    """
     step = 1
     wide = sorted((k for k, n in enumerate(shape) if n != 1), key=lambda k: strides[k])
     for k in wide:

@@ -9,9 +9,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def place_in_arena(spans: Mapping[Key, tuple[int, int, int]]) -> tuple[dict[Key, int], int]:
-    """An offset for every span (first instruction, last instruction, bytes), and the arena's size; spans that overlap in time do not in space.
+    """An offset for every span (first instruction, last instruction, bytes), and the arena's size.
 
-    Best fit in order of time: the smallest hole that is large enough, else the end.
+    Spans that overlap in time do not in space. Best fit in order of time: the smallest hole that is large enough, else the end.
     """
     offsets: dict[Key, int] = {}
     holes: list[tuple[int, int]] = []  # (offset, bytes), by offset, neighbours joined

@@ -8,14 +8,16 @@ from typing import Any
 from .. import _rt
 from ..base import dtypes
 from .host import HostFunction
-from .plan_arena import place_in_arena
 from .places import Buffer, Place, row_major
+from .plan_arena import place_in_arena
 
 _ALIGNMENT = 64
 
 
 class PlanWriter:
-    """Collects a Plan. A temporary lives in the arena from its first instruction to its last; a result is a fresh storage of each run."""
+    """Collects a Plan. A temporary lives in the arena from its first instruction to its last;
+    a result is a fresh storage of each run.
+    """
 
     def __init__(self, input_layouts: Sequence[Any]) -> None:
         self.input_layouts = list(input_layouts)
@@ -46,13 +48,17 @@ class PlanWriter:
         self._buffers.append(buffer)
         return Place(buffer, dtype, shape, row_major(shape) if strides is None else strides)
 
-    def kernel(self, address: int, operands: list[Place], params: list[int], parallel_size: int, cost_ns: float, scratch_bytes: int) -> None:
+    def kernel(
+        self, address: int, operands: list[Place], params: list[int], parallel_size: int, cost_ns: float, scratch_bytes: int
+    ) -> None:
         """Run a compiled kernel; operands' own strides do not matter, params hold them."""
         self._add(("kernel", address), operands, (params, parallel_size, cost_ns, scratch_bytes))
 
     def native(self, name: str, inputs: Sequence[Place], outputs: Sequence[Place], attributes: Mapping[str, Any]) -> None:
         """Run a native primitive."""
-        self._add(("native", name), [*inputs, *outputs], ([_layout(p) for p in inputs], [_layout(p) for p in outputs], dict(attributes)))
+        self._add(
+            ("native", name), [*inputs, *outputs], ([_layout(p) for p in inputs], [_layout(p) for p in outputs], dict(attributes))
+        )
 
     def host(self, function: HostFunction, inputs: Sequence[Place], outputs: Sequence[Place]) -> None:
         """Call a Python function with the inputs and outputs as tensors."""
@@ -65,8 +71,8 @@ class PlanWriter:
             place.buffer.kind = "result"
         self._outputs.append(place)
 
-    def finish(self, text: str = "") -> Any:
-        """The runtime's Plan."""
+    def finish(self, should_describe: bool = False) -> Any:
+        """The runtime's Plan; with a text that says what it does, when asked to."""
         spans: dict[int, list[int]] = {}
         for at, operands in enumerate(self._operands):
             for p in operands:
@@ -80,7 +86,32 @@ class PlanWriter:
             for (head, rest), operands in zip(self._instructions, self._operands, strict=True)
         ]
         outputs = [(*self._operand(p), _layout(p)) for p in self._outputs]
-        return _rt.Plan.build(self.input_layouts, self._constants, slots, arena_bytes, instructions, outputs, text)
+        return _rt.Plan.build(
+            self.input_layouts,
+            self._constants,
+            slots,
+            arena_bytes,
+            instructions,
+            outputs,
+            self._text(offsets) if should_describe else "",
+        )
+
+    def _text(self, offsets: Mapping[int, int]) -> str:
+        lines = []
+        for (head, rest), operands in zip(self._instructions, self._operands, strict=True):
+            name = head[1] if head[0] == "native" else getattr(head[1], "__name__", "")
+            more = f" params {rest[0]} x {rest[1]}" if head[0] == "kernel" else f" {rest[2]}" if head[0] == "native" else ""
+            lines.append(f"{head[0]} {name}({', '.join(self._described(p, offsets) for p in operands)}){more}".replace(" (", "("))
+        lines.append(f"return {', '.join(self._described(p, offsets) for p in self._outputs)}")
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def _described(place: Place, offsets: Mapping[int, int]) -> str:
+        where = f"@{offsets[place.buffer.number]}" if place.buffer.kind == "temporary" and place.buffer.number in offsets else ""
+        start = f"+{place.offset}" if place.offset else ""
+        return (
+            f"{place.buffer.kind}{place.buffer.number}{where}{start}: {place.dtype}{list(place.shape)} by {list(place.strides)}"
+        )
 
     def _add(self, head: tuple[Any, ...], operands: list[Place], rest: tuple[Any, ...]) -> None:
         self._instructions.append((head, rest))

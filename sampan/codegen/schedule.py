@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .form_groups import Axis
+from .index_maps import Axis
 from .jit import CompiledKernel, compile
 from .loops import Kernel, KernelBuilder
 from .places import Place
 from .trace import Step, Trace
 
-#: Lanes of one part of a map kernel, and of a column kernel. Chosen from nothing but shapes, so that results never depend on threads.
+#: Lanes of one part of a map kernel, and of a column kernel. Chosen from nothing but shapes, so that results never depend on
+#: threads.
 _MAP_BLOCK, _COLUMN_BLOCK = 8192, 128
 #: Elements of one part of a split reduction, and the most parts.
 _SPLIT_BLOCK, _MOST_PARTS = 16384, 256
@@ -197,7 +198,10 @@ _MOST_KNOWN = 16384
 def _compiled(
     trace: Trace, shape: tuple[int, int, bool, str], buffers: list[tuple[str, str, str, str, bool]], names: dict[Axis, str]
 ) -> tuple[CompiledKernel, Kernel]:
-    """The kernel for these expressions over these buffers. Building one, only to find it known by its text, takes longer than this key."""
+    """The kernel for these expressions over these buffers.
+
+    Building one, only to find it known by its text, takes longer than this key.
+    """
     steps = tuple((s.op, s.dtype, s.args, _spelled(s, names)) for s in trace.steps)
     key = (shape, tuple(buffers), steps, tuple(number for _, number, _ in trace.stores))
     found = _known.get(key)

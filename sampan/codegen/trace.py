@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.program import Op, Value
 from ..ops.primitives.core import PRIMITIVES
 from .dtypes import KernelError
-from .form_groups import Axis, Dims, Group
+from .form_groups import Group
+from .index_maps import Axis, Dims, Indices, keeps_axes, plain_indices, through_view, view_base
 from .scalar_ops import find_op
 
-#: How one axis of a value is walked: ``start + step * position`` along an axis of the domain, or at ``start`` (no axis).
-Index = tuple["Axis | None", int, int]
-Indices = tuple[Index, ...]
-
-#: More instructions than this are not computed again for the sake of not storing a small value.
-_CHEAP_SCALAR, _CHEAP_SMALL, _CHEAP = 80.0, 8.0, 2.0
+#: More instructions than this are not computed again for the sake of not storing a value: a number, a small value, one as
+#: large as the domain.
+_CHEAP_SCALAR, _CHEAP_SMALL, _CHEAP_FULL = 80.0, 8.0, 12.0
+#: Reading this many tensors costs no more than writing one and reading it back.
+_MOST_OPERANDS = 2
+#: A number is computed again once for every row, so rows must be longer than this.
+_LONG_ROW = 64
 #: A value is small for a kernel over at least this many times its elements.
 _SMALL_FACTOR = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One expression. op: const, index, load, map, cast, select, reduce; args: earlier steps; attr: number, axis, leaf, name or kind."""
+    """One expression. op: const, index, load, map, cast, select, reduce; args: earlier steps; attr:
+    number, axis, leaf, name or kind.
+    """
 
     op: str
     dtype: str
@@ -60,18 +64,15 @@ def can_fuse(op: Op) -> bool:
         found = find_op(op.name, [v.dtype for v in op.inputs])
     except KernelError:
         return False
-    result = {"same": op.inputs[0].dtype, "component": op.outputs[0].dtype, "complex": op.outputs[0].dtype}.get(found.result, found.result)
+    result = {"same": op.inputs[0].dtype, "component": op.outputs[0].dtype, "complex": op.outputs[0].dtype}.get(
+        found.result, found.result
+    )
     return result == op.outputs[0].dtype
 
 
-def plain_indices(dims: Dims) -> Indices:
-    """The indices of a value whose axes are the domain's own."""
-    return tuple((a, 0, 1) for a in dims)
-
-
-def trace_group(group: Group, stored: Sequence[Value]) -> Trace:
-    """The expressions of the values that are to be stored."""
-    tracer = _Tracer(group)
+def trace_group(group: Group, stored: Sequence[Value], in_memory: Container[int] = ()) -> Trace:
+    """The expressions of the values that are to be stored. ``in_memory``: values (by id) that are stored for others anyway."""
+    tracer = _Tracer(group, in_memory)
     for value in stored:
         dims = group.dims[id(value)]
         step = tracer.computed(value, plain_indices(dims))
@@ -80,7 +81,9 @@ def trace_group(group: Group, stored: Sequence[Value]) -> Trace:
 
 
 def trace_value(value: Value) -> Trace:
-    """The expression of a value as it is, to be stored elsewhere: read from memory, or computed when no tensor's data gives it."""
+    """The expression of a value as it is, to be stored elsewhere:
+    read from memory, or computed when no tensor's data gives it.
+    """
     tracer, dims = _whole(value.shape)
     tracer.trace.stores.append((value, tracer.emit(value, plain_indices(dims)), dims))
     return tracer.trace
@@ -106,8 +109,9 @@ def _whole(shape: tuple[int, ...]) -> tuple[_Tracer, Dims]:
 
 
 class _Tracer:
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, in_memory: Container[int] = ()) -> None:
         self.group = group
+        self._in_memory = in_memory
         self.trace = Trace(group)
         self._domain_size = 1
         for axis in group.axes:
@@ -137,10 +141,10 @@ class _Tracer:
         found = self._known.get(key)
         if found is None:
             op = value.op
-            if op is None or not (id(value) in self.group.dims or self._is_recomputed(value)):
-                found = self.load(value, indices)
-            else:
+            if op is not None and (id(value) in self.group.dims or self._is_inside(value, indices) or self._is_recomputed(value)):
                 found = self.computed(value, indices)
+            else:
+                found = self.load(value, indices)
             self._known[key] = found
         return found
 
@@ -151,7 +155,7 @@ class _Tracer:
             return self.load(value, indices)
         family = PRIMITIVES[op.name].family
         if family == "view":
-            return self.emit(op.inputs[0], _through_view(op, indices))
+            return self.emit(op.inputs[0], through_view(op, indices))
         if op.name == "constant":
             return self.step("const", value.dtype, (), op.attributes["value"])
         if op.name == "iota":
@@ -187,12 +191,19 @@ class _Tracer:
             return self.step("const", "int64", (), 0) if kind.startswith("arg") else value
         return self.step("reduce", op.outputs[0].dtype, (value,), kind)
 
+    def _is_inside(self, value: Value, indices: Indices) -> bool:
+        """Whether the value is a view of one of the group's, at the very elements where the group has it."""
+        base = view_base(value, indices)
+        return base is not None and id(base[0]) in self.group.dims and base[1] == plain_indices(self.group.dims[id(base[0])])
+
     def _is_recomputed(self, value: Value) -> bool:
-        """Whether a value of another unit is computed here again: sources always, small and cheap ones to save a kernel."""
+        """Whether a value of another unit is computed here again:
+        sources always, cheap ones to save a kernel or a pass through memory.
+        """
         op = value.op
         base = value
         while op is not None and PRIMITIVES[op.name].family == "view":
-            if op.name == "reshape" and not _keeps_axes(op):
+            if op.name == "reshape" and not keeps_axes(op):
                 return False
             base = op.inputs[0]
             op = base.op
@@ -201,49 +212,44 @@ class _Tracer:
         if PRIMITIVES[op.name].family == "source":
             return True
         if base.numel == 1:
-            limit = _CHEAP_SCALAR if self._domain_size >= 64 else _CHEAP
+            limit = _CHEAP_SCALAR if self._domain_size >= _LONG_ROW else _CHEAP_FULL
+        elif base.numel * _SMALL_FACTOR <= self._domain_size:
+            limit = _CHEAP_SMALL
+        elif id(base) in self._in_memory or base.numel > self._domain_size:
+            return False
         else:
-            limit = _CHEAP_SMALL if base.numel * _SMALL_FACTOR <= self._domain_size else 0
-        return limit > 0 and _cost(base, limit) <= limit
+            return _cost(base, _CHEAP_FULL) <= _CHEAP_FULL and len(_large_operands(base, base.numel)) <= _MOST_OPERANDS
+        return _cost(base, limit) <= limit
 
 
-def _cost(value: Value, limit: float, is_outermost: bool = True) -> float:
-    """Instructions to compute the value from what is in memory anyway; more than the limit when kernels cannot."""
+def _cost(value: Value, limit: float, size: int = 0) -> float:
+    """Instructions to compute the value from what is in memory or small; more than the limit when kernels cannot.
+
+    Args:
+        size: the elements of the value that is asked about, for its operands.
+    """
     op = value.op
     family = "" if op is None else PRIMITIVES[op.name].family
-    if op is None or family == "source":
+    if op is None or family == "source" or 1 < value.numel * _SMALL_FACTOR <= size:
         return 0.0
     if family == "view":
-        return _cost(op.inputs[0], limit, False) if op.name != "reshape" or _keeps_axes(op) else 0.0
+        return _cost(op.inputs[0], limit, size) if op.name != "reshape" or keeps_axes(op) else 0.0
     if family != "map" or not can_fuse(op):
-        return limit + 1 if is_outermost else 0.0
+        return 0.0 if size else limit + 1
     cost = 1.0 if op.name in ("cast", "select") else find_op(op.name, [v.dtype for v in op.inputs]).cost
     for v in op.inputs:
         if cost > limit:
             break
-        cost += _cost(v, limit, False)
+        cost += _cost(v, limit, size or value.numel)
     return cost
 
 
-def _keeps_axes(op: Op) -> bool:
-    return [n for n in op.inputs[0].shape if n != 1] == [n for n in op.outputs[0].shape if n != 1]
-
-
-def _through_view(op: Op, indices: Indices) -> Indices:
-    """The indices of a view's operand for those of its result."""
-    source = op.inputs[0]
-    if op.name == "transpose":
-        result: list[Index] = [(None, 0, 1)] * source.ndim
-        for k, axis in enumerate(op.attributes["order"]):
-            result[axis] = indices[k]
-        return tuple(result)
-    if op.name == "broadcast_to":
-        own = indices[len(indices) - source.ndim :] if source.ndim else ()
-        return tuple((None, 0, 1) if n == 1 else i for n, i in zip(source.shape, own, strict=True))
-    if op.name == "slice":
-        starts, steps = op.attributes["starts"], op.attributes["steps"]
-        return tuple((a, s + t * i, t * j) for (a, i, j), s, t in zip(indices, starts, steps, strict=True))
-    if op.name == "reshape":
-        wide = iter([i for i, n in zip(indices, op.outputs[0].shape, strict=True) if n != 1])
-        return tuple(next(wide) if n != 1 else (None, 0, 1) for n in source.shape)
-    return indices  # detach
+def _large_operands(value: Value, size: int) -> set[int]:
+    """The tensors, by id, nearly as large as ``size`` elements that are read to compute the value."""
+    op = value.op
+    family = "" if op is None else PRIMITIVES[op.name].family
+    if value.numel * _SMALL_FACTOR <= size or family == "source":
+        return set()
+    if op is None or family not in ("map", "view"):
+        return {id(value)}
+    return set().union(*(_large_operands(v, size) for v in op.inputs))

@@ -15,7 +15,9 @@ from .rewriting import number_of, replace_ops
 
 
 def fold_constants(program: Program) -> Program:
-    """The Program with every map over repeated numbers replaced by the repeated result; computed by the interpreter, so exactly what it gives."""
+    """The Program with every map over repeated numbers replaced by the repeated result;
+    computed by the interpreter, so exactly what it gives.
+    """
     return replace_ops(program, _fold)
 
 

@@ -11,6 +11,7 @@ from ..ir.verify import verify
 from ..ops.catalog import TABLE
 from .drop_dead import drop_dead
 from .expand_definitions import expand_definitions
+from .expand_picks import expand_picks
 from .fold_constants import fold_constants
 from .merge_common import merge_common
 from .simplify_algebra import simplify_algebra
@@ -21,6 +22,7 @@ PIPELINE: tuple[tuple[Pass, str], ...] = (
     (expand_definitions, "everything below knows primitives only"),
     (fold_constants, "numbers that definitions compute from their attributes become constants"),
     (simplify_algebra, "constants show which arithmetic changes nothing; chains of views become one"),
+    (expand_picks, "one element of every row, in the row's own kernel; once constants show what is zero"),
     (merge_common, "forward and backward compute the same things; after simplifying, which makes Ops equal"),
     (drop_dead, "what the passes before have replaced, and gradients that nobody asked for"),
 )

@@ -1,4 +1,6 @@
-"""What the passes share: a walk that replaces Ops and shares with the old Program what stays, and constants seen through views."""
+"""What the passes share: a walk that replaces Ops and shares with the old Program what stays, and constants seen through
+views.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _REPEATING = ("broadcast_to", "reshape", "transpose", "slice")
 def replace_ops(program: Program, handle: Handler) -> Program:
     """The Program with ``handle(op, inputs)``'s Values in place of an Op's outputs; None keeps the Op.
 
-    The handler may append Ops. The same Program when nothing was replaced; a new one shares the Ops that stay as they are, which nobody changes.
+    The handler may append Ops. The same Program when nothing was replaced; a new one shares the Ops that stay as they are,
+    which nobody changes.
     """
     builder = Builder(TABLE, program.name)
     builder.block.arguments = list(program.inputs)

@@ -16,7 +16,14 @@ from sampan.ops.catalog import TABLE
 Array = np.ndarray[Any, Any]
 
 #: Relative and absolute tolerance by dtype; sums may be added in another order.
-TOLERANCES = {"float16": (4e-3, 4e-3), "bfloat16": (3e-2, 3e-2), "float32": (3e-5, 3e-5), "complex64": (3e-5, 3e-5), "float64": (1e-10, 1e-10), "complex128": (1e-10, 1e-10)}
+TOLERANCES = {
+    "float16": (4e-3, 4e-3),
+    "bfloat16": (3e-2, 3e-2),
+    "float32": (3e-5, 3e-5),
+    "complex64": (3e-5, 3e-5),
+    "float64": (1e-10, 1e-10),
+    "complex128": (1e-10, 1e-10),
+}
 
 
 def build(function: Callable[..., Any], *arrays: Array) -> Program:
@@ -34,7 +41,11 @@ def to_tensor(array: Array) -> Any:
         base = base.base
     fresh = base.copy()
     start = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    moved = np.ndarray(array.shape, array.dtype, fresh.reshape(-1).view(np.uint8), start, array.strides) if fresh.size else array.copy()
+    moved = (
+        np.ndarray(array.shape, array.dtype, fresh.reshape(-1).view(np.uint8), start, array.strides)
+        if fresh.size
+        else array.copy()
+    )
     return _rt.from_numpy(moved)
 
 

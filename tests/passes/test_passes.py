@@ -37,13 +37,22 @@ def full(number: str, dtype: str = "float32", shape: str = "(2, 3)") -> str:
 
 @pytest.mark.parametrize(
     ("number", "op"),
-    [("1.0", "mul(%x, %f)"), ("1.0", "mul(%f, %x)"), ("1.0", "div(%x, %f)"), ("0.0", "sub(%x, %f)"), ("-0.0", "add(%x, %f)"), ("1.0", "pow(%x, %f)")],
+    [
+        ("1.0", "mul(%x, %f)"),
+        ("1.0", "mul(%f, %x)"),
+        ("1.0", "div(%x, %f)"),
+        ("0.0", "sub(%x, %f)"),
+        ("-0.0", "add(%x, %f)"),
+        ("1.0", "pow(%x, %f)"),
+    ],
 )
 def test_arithmetic_that_changes_nothing_is_dropped(number, op):
     assert_becomes(simplify_algebra, f"{full(number)}%y: float32[2, 3] = {op}\n  return %y", "return %x")
 
 
-@pytest.mark.parametrize(("number", "op"), [("0.0", "add(%x, %f)"), ("0.0", "mul(%x, %f)"), ("-0.0", "sub(%x, %f)"), ("1.0", "div(%f, %x)")])
+@pytest.mark.parametrize(
+    ("number", "op"), [("0.0", "add(%x, %f)"), ("0.0", "mul(%x, %f)"), ("-0.0", "sub(%x, %f)"), ("1.0", "div(%f, %x)")]
+)
 def test_arithmetic_that_may_change_a_float_stays(number, op):
     body = f"{full(number)}%y: float32[2, 3] = {op}\n  return %y"
     assert_becomes(simplify_algebra, body, body)
@@ -51,7 +60,9 @@ def test_arithmetic_that_may_change_a_float_stays(number, op):
 
 def test_an_integer_times_zero_is_zero():
     body = f"{full('0', 'int32')}%y: int32[2, 3] = mul(%x, %f)\n  return %y"
-    expected = "%c: int32[] = constant() {value=0, dtype='int32'}\n  %0: int32[2, 3] = broadcast_to(%c) {shape=(2, 3)}\n  return %0"
+    expected = (
+        "%c: int32[] = constant() {value=0, dtype='int32'}\n  %0: int32[2, 3] = broadcast_to(%c) {shape=(2, 3)}\n  return %0"
+    )
     result = drop_dead(simplify_algebra(parse_program(program(body, "%x: int32[2, 3]"))))
     assert [op.name for op in result.ops] == [op.name for op in parse_program(program(expected, "%x: int32[2, 3]")).ops]
 
@@ -109,11 +120,19 @@ def test_select_of_a_known_condition_is_its_branch():
 
 
 def test_reducing_axes_of_length_one_is_nothing():
-    assert_becomes(simplify_algebra, "%0: float32[2, 1] = reduce_sum(%x) {axes=(1,)}\n  return %0", "return %x", "%x: float32[2, 1]")
+    assert_becomes(
+        simplify_algebra, "%0: float32[2, 1] = reduce_sum(%x) {axes=(1,)}\n  return %0", "return %x", "%x: float32[2, 1]"
+    )
 
 
 def test_maps_of_constants_are_constants():
-    result = drop_dead(fold_constants(parse_program(program(f"{full('2.0')}%y: float32[2, 3] = mul(%f, %f)\n  %z: float32[2, 3] = add(%x, %y)\n  return %z"))))
+    result = drop_dead(
+        fold_constants(
+            parse_program(
+                program(f"{full('2.0')}%y: float32[2, 3] = mul(%f, %f)\n  %z: float32[2, 3] = add(%x, %y)\n  return %z")
+            )
+        )
+    )
     verify(result, TABLE)
     assert [op.name for op in result.ops] == ["constant", "broadcast_to", "add"]
     assert result.ops[0].attributes["value"] == 4.0
@@ -137,7 +156,11 @@ def test_constants_that_differ_in_the_sign_of_zero_are_not_merged():
 
 
 def test_what_nothing_depends_on_is_dropped():
-    assert_becomes(drop_dead, "%0: float32[2, 3] = exp(%x)\n  %1: float32[2, 3] = neg(%x)\n  return %1", "%0: float32[2, 3] = neg(%x)\n  return %0")
+    assert_becomes(
+        drop_dead,
+        "%0: float32[2, 3] = exp(%x)\n  %1: float32[2, 3] = neg(%x)\n  return %1",
+        "%0: float32[2, 3] = neg(%x)\n  return %0",
+    )
 
 
 def test_composites_are_expanded_to_primitives():
