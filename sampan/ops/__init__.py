@@ -1,6 +1,27 @@
 """Layer 2: the operators, each defined once as mathematics over the primitives."""
 
-from . import activation, common, convolution, elementwise, loss, normalization, optimizer_steps, pooling, subscript
+from . import (
+    activation,
+    common,
+    comparison,
+    complex_numbers,
+    convolution,
+    diagonals,
+    elementwise,
+    joining,
+    loss,
+    normalization,
+    optimizer_steps,
+    pooling,
+    reduction,
+    scans,
+    shaping,
+    slicing,
+    special_functions,
+    statistics,
+    subscript,
+    unary,
+)
 from .catalog import TABLE
 from .define import OPERATORS, OpDef
 
@@ -10,11 +31,22 @@ __all__ = [
     "OpDef",
     "activation",
     "common",
+    "comparison",
+    "complex_numbers",
     "convolution",
+    "diagonals",
     "elementwise",
+    "joining",
     "loss",
     "normalization",
     "optimizer_steps",
     "pooling",
+    "reduction",
+    "scans",
+    "shaping",
+    "slicing",
+    "special_functions",
+    "statistics",
     "subscript",
+    "unary",
 ]

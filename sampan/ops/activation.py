@@ -125,7 +125,7 @@ def tanhshrink(x):
     return p.sub(x, p.tanh(x))
 
 
-@op((_F + "hardsigmoid",), reference=lambda x: np.clip(x / 6 + 0.5, 0, 1), samples=_ONE)
+@op((_F + "hardsigmoid",), reference=lambda x: np.clip(x * 0.1666667 + 0.5, 0, 1), samples=_ONE)
 def hardsigmoid(x, slope=0.1666667, offset=0.5):
     """slope * x + offset clipped to [0, 1]."""
     return p.minimum(p.maximum(p.add(p.mul(x, slope), offset), 0), 1)

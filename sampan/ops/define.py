@@ -61,6 +61,11 @@ class OpDef:
         """Positional arguments in order, with defaults, and Python numbers of tensor parameters as weak constants."""
         if len(args) > len(self.parameters):
             raise ArgumentTypeError(f"{self.name}() takes {len(self.parameters)} arguments, got {len(args)}")
+        kwargs = {self.aliases.get(k, k): v for k, v in kwargs.items()}
+        for unknown in kwargs.keys() - {p.name for p in self.parameters[len(args) :]}:
+            raise ArgumentTypeError(
+                message(f"{self.name}() got an unexpected or repeated argument '{unknown}'", f"it takes {', '.join(p.name for p in self.parameters)}")
+            )
         bound = []
         for k, parameter in enumerate(self.parameters):
             if k < len(args):
@@ -155,6 +160,9 @@ def lift_operand(op_name: str, name: str, value: Any) -> Any:
 
 OPERATORS: dict[str, OpDef] = {}
 
+#: Keyword names that Paddle accepts everywhere beside the parameters' own.
+_SPELLINGS = {"input": "x", "other": "y", "dim": "axis"}
+
 
 def op(
     api: str | Sequence[str] = "",
@@ -162,7 +170,7 @@ def op(
     operands: Sequence[str] | None = None,
     lists: Sequence[str] = (),
     method: bool | str | Sequence[str] = False,
-    inplace: bool | str = False,
+    inplace: bool | str | Sequence[str] = False,
     reference: Callable[..., Any] | None = None,
     samples: Sequence[Any] = (),
     gradient: Callable[..., Sequence[Value | None]] | None = None,
@@ -179,13 +187,13 @@ def op(
         operands: the parameters that are tensors; by default those without a default value.
         lists: those of them that are lists of tensors.
         method: also a method of Tensor, under its own or these names.
-        inplace: also an in-place form ``name_`` (or this name), a function beside ``api`` and a method.
+        inplace: also in-place forms: ``name_``, or these names; each a function beside ``api`` and a method.
         reference: the same by NumPy or SciPy, on arrays, for the tests.
         samples: argument tuples of ``ops.samples`` specifications (the last item may be a dict of keywords).
         gradient: ``rule(op, *output_gradients)``; derived from the definition when not given.
         is_view: the result shares memory with the first operand where strides can express it.
         updates: the operands that the outputs, in order, are written back into (an optimizer's step).
-        aliases: other accepted keyword names, to the parameters' own.
+        aliases: other accepted keyword names, to the parameters' own; ``input``, ``other`` and ``dim`` stand for x, y and axis without being named.
         tolerance: how much wider than usual the tests' tolerance is.
         tests: ``all``, or words of what to leave out: ``nograd`` (no gradient check), ``noempty``, ``noscalar``.
     """
@@ -206,7 +214,9 @@ def op(
         methods = (
             () if method is False else (name,) if method is True else (method,) if isinstance(method, str) else tuple(method)
         )
-        in_place = () if inplace is False else (f"{name}_",) if inplace is True else (str(inplace),)
+        given = f"{name}_" if inplace is True else inplace
+        in_place = () if given is False else (given,) if isinstance(given, str) else tuple(given)
+        spellings = {k: own for k, own in _SPELLINGS.items() if own in signature and k not in signature}
         definition = OpDef(
             name,
             function,
@@ -219,7 +229,7 @@ def op(
             gradient,
             is_view,
             tuple(updates),
-            aliases or {},
+            spellings | (aliases or {}),
             tolerance,
             tests,
         )

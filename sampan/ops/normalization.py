@@ -46,8 +46,8 @@ def _channel_shape(x, channel):
 
 @op(
     operands=("x", "running_mean", "running_var", "weight", "bias"),
-    samples=[(real(4, 3, 2), real(3), positive(3), real(3), real(3))],
-    tests="noempty",
+    samples=[(real(4, 3, 2), real(3), positive(3), real(3), real(3), 0.9, 1e-5, 1)],
+    tests="nograd noempty",
 )
 def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsilon, channel):
     """(x normalised by its own statistics, the new running mean and variance). https://arxiv.org/abs/1502.03167"""

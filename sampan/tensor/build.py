@@ -15,6 +15,7 @@ from .random import default_generator
 
 #: Every operator's callable by its internal name, in-place forms under theirs (``add``, ``add_``).
 OPS: dict[str, Callable[..., Any]] = {}
+_OWN = frozenset(vars(Value)) | {"dtype", "name", "op", "shape", "weak"}
 _modules: dict[str, dict[str, Callable[..., Any]]] = {}
 
 
@@ -80,9 +81,10 @@ def composed(
 
 
 def attach(name: str, function: Any) -> None:
-    """Add a method or property to Tensor and to symbolic Values."""
+    """Add a method or property to Tensor and to symbolic Values, whose own attributes (``numel``) stay."""
     setattr(_rt.Tensor, name, function)
-    setattr(Value, name, function)
+    if name not in _OWN:
+        setattr(Value, name, function)
 
 
 def build() -> None:

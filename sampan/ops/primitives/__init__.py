@@ -3,9 +3,11 @@
 from .checks import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .core import PRIMITIVES, Primitive, append, broadcast_shapes, constant, gradient_of, primitive, register
+from .host import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .maps import *  # noqa: F403
 from .moves import *  # noqa: F403
+from .ordering import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .reductions import *  # noqa: F403
 from .views import *  # noqa: F403

@@ -342,7 +342,18 @@ for _name, _rule in {
 }.items():
     _row(_name, _rule)
 
-for _name in ("sign", "floor", "ceil", "round", "trunc", "floordiv", "nextafter"):  # flat almost everywhere
+def _sign_gradient(g: Value, y: Value, x: Value) -> Value:
+    """0 of real numbers; of complex ones the part of g across y, over the magnitude."""
+    if not dtypes.is_complex(x.dtype):
+        return mul(g, 0)
+    size = abs(x)
+    along = real(mul(conj(y), g))
+    across = sub(g, mul(y, make_complex(along, mul(along, 0))))
+    return mul(across, make_complex(select(eq(size, 0), 0, div(1, _zero_to_one(size))), mul(size, 0)))
+
+
+_row("sign", _sign_gradient)
+for _name in ("floor", "ceil", "round", "trunc", "floordiv", "nextafter"):  # flat almost everywhere
     _row(_name, lambda g, y, *x: tuple(mul(g, 0) for _ in x))
 
 
