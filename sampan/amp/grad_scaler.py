@@ -1,0 +1,191 @@
+"""GradScaler: keeps float16 gradients inside their range by scaling the loss."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import tensor
+from ..base.errors import ArgumentError, AutogradError, message
+from ..optimizer import Optimizer
+from ..tensor import OPS, Tensor
+from ..tensor.functions import no_grad
+
+
+class AmpScaler:
+    """Scales losses, unscales gradients, skips steps whose gradients are not finite, and adapts the scale.
+
+    Args:
+        enable: False: every method passes through.
+        init_loss_scaling: the first scale.
+        incr_ratio: the scale grows by this after ``incr_every_n_steps`` finite steps in a row.
+        decr_ratio: it shrinks by this after ``decr_every_n_nan_or_inf`` steps that were not finite.
+        use_dynamic_loss_scaling: False: the scale stays.
+
+    Example:
+        >>> import sampan as paddle
+        >>> layer = paddle.nn.Linear(2, 1)
+        >>> opt = paddle.optimizer.SGD(0.1, parameters=layer.parameters())
+        >>> scaler = paddle.amp.GradScaler(init_loss_scaling=1024)
+        >>> scaler.scale(layer(paddle.ones([1, 2])).sum()).backward()
+        >>> scaler.step(opt)
+        >>> scaler.update()
+    """
+
+    def __init__(
+        self,
+        enable: bool = True,
+        init_loss_scaling: float = 65536.0,
+        incr_ratio: float = 2.0,
+        decr_ratio: float = 0.5,
+        incr_every_n_steps: int = 2000,
+        decr_every_n_nan_or_inf: int = 1,
+        use_dynamic_loss_scaling: bool = True,
+    ) -> None:
+        self._enable = bool(enable)
+        self._scale = float(init_loss_scaling)
+        self.set_incr_ratio(incr_ratio)
+        self.set_decr_ratio(decr_ratio)
+        self._incr_every_n_steps = int(incr_every_n_steps)
+        self._decr_every_n_nan_or_inf = int(decr_every_n_nan_or_inf)
+        self._use_dynamic = bool(use_dynamic_loss_scaling)
+        self._good_steps = self._bad_steps = 0
+        self._unscaled: dict[int, bool] = {}
+        self._stepped: set[int] = set()
+
+    def scale(self, var: Tensor) -> Tensor:
+        """The loss times the scale."""
+        return OPS["multiply"](var, self._scale) if self._enable else var
+
+    @no_grad()
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divide the optimizer's gradients by the scale, once before each step."""
+        if not self._enable:
+            return
+        if id(optimizer) in self._unscaled:
+            raise AutogradError("unscale_() was already called on this optimizer since the last update()")
+        inverse = 1.0 / self._scale
+        trained = [p for p in optimizer._parameter_list if not p.stop_gradient and p.grad is not None]
+        for p in trained:
+            p.grad = OPS["multiply"](p.grad, inverse)
+        self._unscaled[id(optimizer)] = math.isfinite(float(OPS["squared_norm"]([p.grad for p in trained]))) if trained else True
+
+    def step(self, optimizer: Optimizer) -> None:
+        """Unscale, unless that was done, and step where all gradients are finite. Call ``update`` after it."""
+        if not self._enable:
+            optimizer.step()
+            return
+        if id(optimizer) in self._stepped:
+            raise AutogradError("step() was already called on this optimizer since the last update()")
+        if id(optimizer) not in self._unscaled:
+            self.unscale_(optimizer)
+        if self._unscaled[id(optimizer)]:
+            optimizer.step()
+        self._stepped.add(id(optimizer))
+
+    def update(self) -> None:
+        """Adapt the scale to how the steps since the last update went."""
+        if not self._enable:
+            return
+        if self._use_dynamic and self._unscaled:
+            if all(self._unscaled.values()):
+                self._good_steps, self._bad_steps = self._good_steps + 1, 0
+                if self._good_steps >= self._incr_every_n_steps:
+                    self._scale, self._good_steps = self._scale * self._incr_ratio, 0
+            else:
+                self._bad_steps, self._good_steps = self._bad_steps + 1, 0
+                if self._bad_steps >= self._decr_every_n_nan_or_inf:
+                    self._scale, self._bad_steps = max(self._scale * self._decr_ratio, 1.0), 0
+        self._unscaled.clear()
+        self._stepped.clear()
+
+    def minimize(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> tuple[list[Any], list[Any]]:
+        """``step`` and ``update``."""
+        self.step(optimizer)
+        self.update()
+        return [], [(p, p.grad) for p in optimizer._parameter_list if p.grad is not None]
+
+    def is_enable(self) -> bool:
+        """Whether the scaler does anything."""
+        return self._enable
+
+    def is_use_dynamic_loss_scaling(self) -> bool:
+        """Whether the scale adapts."""
+        return self._use_dynamic
+
+    def get_init_loss_scaling(self) -> float:
+        """The scale in use."""
+        return self._scale
+
+    def set_init_loss_scaling(self, new_init_loss_scaling: float) -> None:
+        """Set the scale."""
+        self._scale = float(new_init_loss_scaling)
+
+    def get_incr_ratio(self) -> float:
+        """The factor by which the scale grows."""
+        return self._incr_ratio
+
+    def set_incr_ratio(self, new_incr_ratio: float) -> None:
+        """Set the factor by which the scale grows; above 1."""
+        if not new_incr_ratio > 1.0:
+            raise ArgumentError(message(f"incr_ratio={new_incr_ratio!r}", "it must be above 1"))
+        self._incr_ratio = float(new_incr_ratio)
+
+    def get_decr_ratio(self) -> float:
+        """The factor by which the scale shrinks."""
+        return self._decr_ratio
+
+    def set_decr_ratio(self, new_decr_ratio: float) -> None:
+        """Set the factor by which the scale shrinks; below 1."""
+        if not 0 < new_decr_ratio < 1.0:
+            raise ArgumentError(message(f"decr_ratio={new_decr_ratio!r}", "it must be between 0 and 1"))
+        self._decr_ratio = float(new_decr_ratio)
+
+    def get_incr_every_n_steps(self) -> int:
+        """After how many finite steps in a row the scale grows."""
+        return self._incr_every_n_steps
+
+    def set_incr_every_n_steps(self, new_incr_every_n_steps: int) -> None:
+        """Set after how many finite steps in a row the scale grows."""
+        self._incr_every_n_steps = int(new_incr_every_n_steps)
+
+    def get_decr_every_n_nan_or_inf(self) -> int:
+        """After how many steps that were not finite the scale shrinks."""
+        return self._decr_every_n_nan_or_inf
+
+    def set_decr_every_n_nan_or_inf(self, new_decr_every_n_nan_or_inf: int) -> None:
+        """Set after how many steps that were not finite the scale shrinks."""
+        self._decr_every_n_nan_or_inf = int(new_decr_every_n_nan_or_inf)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale, its rules and counts; empty for a scaler that is off."""
+        if not self._enable:
+            return {}
+        return {
+            "scale": tensor.full([1], self._scale, "float32").numpy(),
+            "incr_ratio": self._incr_ratio,
+            "decr_ratio": self._decr_ratio,
+            "incr_every_n_steps": self._incr_every_n_steps,
+            "decr_every_n_nan_or_inf": self._decr_every_n_nan_or_inf,
+            "incr_count": self._good_steps,
+            "decr_count": self._bad_steps,
+            "use_dynamic_loss_scaling": self._use_dynamic,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what ``state_dict`` gave."""
+        if not self._enable:
+            return
+        if not state_dict:
+            raise ArgumentError("load_state_dict(): the state is empty: it came from a scaler that was off")
+        scale = state_dict["scale"]
+        self._scale = float(scale[0] if hasattr(scale, "__len__") else scale)
+        self._incr_ratio, self._decr_ratio = state_dict["incr_ratio"], state_dict["decr_ratio"]
+        self._incr_every_n_steps = state_dict["incr_every_n_steps"]
+        self._decr_every_n_nan_or_inf = state_dict["decr_every_n_nan_or_inf"]
+        self._good_steps, self._bad_steps = state_dict["incr_count"], state_dict["decr_count"]
+        self._use_dynamic = state_dict["use_dynamic_loss_scaling"]
+
+
+class GradScaler(AmpScaler):
+    """Scales losses, unscales gradients, skips steps whose gradients are not finite, and adapts the scale; see AmpScaler for the arguments."""
