@@ -11,6 +11,7 @@ from ..ops.primitives.core import PRIMITIVES
 from .dtypes import KernelError
 from .form_groups import Group
 from .index_maps import Axis, Dims, Indices, keeps_axes, plain_indices, through_view, view_base
+from .random_steps import random_steps
 from .scalar_ops import find_op
 
 #: More instructions than this are not computed again for the sake of not storing a value: a number, a small value, one as
@@ -20,6 +21,8 @@ _CHEAP_SCALAR, _CHEAP_SMALL, _CHEAP_FULL = 80.0, 8.0, 12.0
 _MOST_OPERANDS = 2
 #: A number is computed again once for every row, so rows must be longer than this.
 _LONG_ROW = 64
+#: Maps that are no map of the loop IR, and what they cost.
+_OWN_STEPS = {"cast": 1.0, "select": 1.0, "random_bits": 200.0}
 #: A value is small for a kernel over at least this many times its elements.
 _SMALL_FACTOR = 8
 
@@ -56,7 +59,7 @@ class Trace:
 
 def can_fuse(op: Op) -> bool:
     """Whether kernels can compute this map or reduction."""
-    if op.name in ("cast", "select"):
+    if op.name in _OWN_STEPS:
         return True
     if op.name.startswith("reduce_"):
         return True
@@ -167,6 +170,8 @@ class _Tracer:
             return args[0] if op.inputs[0].dtype == value.dtype else self.step("cast", value.dtype, args)
         if op.name == "select":
             return self.step("select", value.dtype, args)
+        if op.name == "random_bits":
+            return random_steps(self.step, *args)
         return self.step("map", value.dtype, args, op.name)
 
     def _iota(self, op: Op, indices: Indices) -> int:
@@ -236,7 +241,7 @@ def _cost(value: Value, limit: float, size: int = 0) -> float:
         return _cost(op.inputs[0], limit, size) if op.name != "reshape" or keeps_axes(op) else 0.0
     if family != "map" or not can_fuse(op):
         return 0.0 if size else limit + 1
-    cost = 1.0 if op.name in ("cast", "select") else find_op(op.name, [v.dtype for v in op.inputs]).cost
+    cost = _OWN_STEPS.get(op.name) or find_op(op.name, [v.dtype for v in op.inputs]).cost
     for v in op.inputs:
         if cost > limit:
             break

@@ -367,3 +367,9 @@ def test_gather_and_scatter():
     index = np.array([[0, -1], [3, 3]])
     check(lambda x, i: p.gather(x, i, 1), real(4, 5), index)
     check(lambda x, i: p.scatter(p.full((4, 5), 0, "float32"), i, x, 0, "add"), real(2, 2, 5), index)
+
+
+def test_random_bits_are_the_interpreters():
+    key = np.array(0x123456789ABCDEF, np.int64)
+    plan = check(lambda k: (p.random_bits(k, (5, 33)), p.random_bits(k, (7,), 1, 2)), key)
+    assert plan.instruction_count == 2
