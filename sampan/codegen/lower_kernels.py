@@ -19,6 +19,10 @@ from .schedule import Access, KernelCall, Nest, axis_preference, choose_blocks, 
 from .trace import Leaf, Step, Trace
 
 
+#: A column reduction over this many elements and rows is done in parts of neighbouring rows.
+_LARGE_COLUMN, _MANY_ROWS = 1 << 17, 64
+
+
 class Lowered(Protocol):
     """What the lowering of a Program offers to the lowering of its kernels."""
 
@@ -73,13 +77,25 @@ def lower_trace(
         )
         stores.append(_store_access(target, dims, axes))
     nest = make_nest(trace, order, [*loads, *stores])
-    if trace.group.is_split and has_reduce:
+    if has_reduce and (trace.group.is_split or _reads_pages_apart(trace, nest)):
         _lower_split(lowering, trace, nest, loads, stores)
     else:
         _append(lowering, make_call(trace, nest, loads, stores, choose_blocks(nest, False)))
     for (value, _, _), store in zip(trace.stores, stores, strict=True):
         if id(value) not in targets:
             lowering.places[id(value)] = store.place
+
+
+def _reads_pages_apart(trace: Trace, nest: Nest) -> bool:
+    """Whether a column reduction would walk so many rows for every few lanes that caches and pages do not keep up: better in parts."""
+    if nest.form != "column" or not nest.inner:
+        return False
+    lanes, rows = size_of(nest.lane), size_of([a for run in nest.inner for a in run])
+    if lanes * rows < _LARGE_COLUMN or rows < _MANY_ROWS:
+        return False
+    reduces = {k for k, s in enumerate(trace.steps) if s.op == "reduce" and not str(s.attr).startswith("arg")}
+    is_last = not any(a in reduces for s in trace.steps for a in s.args)
+    return is_last and all(k in reduces or s.op != "reduce" for k, s in enumerate(trace.steps))
 
 
 def _is_safe(store: Access, loads: Sequence[Access], buffers: frozenset[int]) -> bool:
