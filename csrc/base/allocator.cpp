@@ -36,6 +36,7 @@ constexpr size_t kThreadListBytes = 256 << 10;  // what a thread keeps of one cl
 constexpr int64_t kFlushBytes = 256 << 10;
 constexpr size_t kLargeRounding = 64 << 10;
 constexpr size_t kHugePage = 2 << 20;
+constexpr size_t kSpareBytes = 256 << 20;
 constexpr size_t kMaxRequest = size_t{1} << 62;
 
 int size_class(size_t bytes) {
@@ -163,13 +164,13 @@ class Central {
       cached_.erase(it->second);
       cached_by_size_.erase(it);
     } else {
-      // Cached blocks of other sizes stay within what is in use, so that changing shapes do not pile up memory.
-      const size_t keep = std::max<size_t>(live_large_bytes_, 256 << 20);
-      while (!cached_.empty() && cached_bytes_ + need > keep) unmap_oldest();
+      // Blocks of other sizes may stay cached up to a quarter more than was ever in use at once, so that changing shapes do not pile up memory.
+      while (!cached_.empty() && live_large_bytes_ + cached_bytes_ + need > peak_live_large_bytes_ + peak_live_large_bytes_ / 4 + kSpareBytes) unmap_oldest();
       block = {static_cast<char*>(map_memory(need)), need};
     }
     live_large_.emplace(block.data, block.bytes);
     live_large_bytes_ += block.bytes;
+    peak_live_large_bytes_ = std::max(peak_live_large_bytes_, live_large_bytes_);
     account(static_cast<int64_t>(block.bytes), 1);
     return block.data;
   }
@@ -336,6 +337,7 @@ class Central {
   std::unordered_map<char*, size_t> live_large_;
   size_t cached_bytes_ = 0;
   size_t live_large_bytes_ = 0;
+  size_t peak_live_large_bytes_ = 0;
   size_t reserved_ = 0;
   size_t peak_reserved_ = 0;
   size_t limit_ = 0;

@@ -65,11 +65,12 @@ void fill(nb::handle dst, nb::handle value) {
   const auto write = [&](const void* element, DType dtype) {
     unlocked(bytes_of(*d), [&] { fill_elements(d->data(), *d->layout, element, dtype); });
   };
-  if (PyLong_Check(value.ptr())) {
+  if (PyIndex_Check(value.ptr())) {
     const int64_t v = to_int(value);
     write(&v, DType::k_int64);
-  } else if (PyComplex_Check(value.ptr())) {
+  } else if (PyComplex_Check(value.ptr()) || (nb::hasattr(value, "__complex__") && !PyFloat_Check(value.ptr()))) {
     const Py_complex v = PyComplex_AsCComplex(value.ptr());
+    if (PyErr_Occurred()) throw nb::python_error();
     write(&v, DType::k_complex128);
   } else {
     const double v = PyFloat_AsDouble(value.ptr());

@@ -74,12 +74,12 @@ int clear(PyObject* self) {
   return 0;
 }
 
-// Tensor(source=None): another tensor over source's memory, or an empty one; what a subclass is made from.
+// Tensor(source=None): another tensor over source's memory, or an empty one. A subclass may take other arguments: its __init__ then fills the empty one.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   Tensor* source = nullptr;
   if (PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None) {
     source = unwrap(PyTuple_GET_ITEM(args, 0));
-    if (!source) {
+    if (!source && type == tensor_type) {
       return PyErr_Format(PyExc_TypeError, "%s() takes a Tensor, not %s; make tensors with to_tensor()", type->tp_name, Py_TYPE(PyTuple_GET_ITEM(args, 0))->tp_name);
     }
   }
@@ -253,7 +253,9 @@ PyMemberDef members[] = {
 }  // namespace
 
 PyObject* wrap(Ref<Tensor> tensor) {
-  if (tensor->python_object) return Py_NewRef(static_cast<PyObject*>(tensor->python_object));
+  auto* o = static_cast<PyObject*>(tensor->python_object);
+  // An object without references is being deallocated further up this stack.
+  if (o && Py_REFCNT(o) > 0) return Py_NewRef(o);
   return new_object(std::move(tensor));
 }
 

@@ -30,14 +30,18 @@ struct Walk {
 
   Walk(const Layout& d, const Layout& s) {
     const auto d_item = static_cast<int64_t>(dtype_size(d.dtype)), s_item = static_cast<int64_t>(dtype_size(s.dtype));
+    const auto is_outside = [](const Axis& a, const Axis& b) {
+      return std::abs(a.dst) != std::abs(b.dst) ? std::abs(a.dst) > std::abs(b.dst) : std::abs(a.src) > std::abs(b.src);
+    };
     Axis all[kMaxRank];
     int n = 0;
     for (int i = 0; i < d.rank; ++i) {
-      if (d.shape[i] != 1) all[n++] = {d.shape[i], d.strides[i] * d_item, s.strides[i] * s_item};
+      if (d.shape[i] == 1) continue;
+      const Axis a{d.shape[i], d.strides[i] * d_item, s.strides[i] * s_item};
+      int k = n++;
+      for (; k > 0 && is_outside(a, all[k - 1]); --k) all[k] = all[k - 1];
+      all[k] = a;
     }
-    std::stable_sort(all, all + n, [](const Axis& a, const Axis& b) {
-      return std::abs(a.dst) != std::abs(b.dst) ? std::abs(a.dst) > std::abs(b.dst) : std::abs(a.src) > std::abs(b.src);
-    });
     for (int i = 0; i < n; ++i) {
       Axis* last = rank ? &axes[rank - 1] : nullptr;
       if (last && last->dst == all[i].dst * all[i].size && last->src == all[i].src * all[i].size) {
@@ -235,10 +239,12 @@ void copy_into(const Tensor& dst, const Tensor& src) {
   Ref<const Layout> source_layout = src.layout;
   if (d.rank != s.rank || !std::equal(d.shape, d.shape + d.rank, s.shape)) {
     int64_t strides[kMaxRank] = {};
+    int extra = 0;  // leading axes of length 1 that dst does not have
+    while (s.rank - extra > d.rank && s.shape[extra] == 1) ++extra;
     const int missing = d.rank - s.rank;
-    for (int i = 0; i < s.rank; ++i) {
+    for (int i = extra; i < s.rank; ++i) {
       const bool fits = missing + i >= 0 && (s.shape[i] == 1 || s.shape[i] == d.shape[missing + i]);
-      if (missing < 0 || !fits) {
+      if (!fits) {
         throw Error(ErrorKind::kShape, "cannot copy " + layout_text(s) + " into " + layout_text(d) + ": the shape must be equal or broadcast to it");
       }
       strides[missing + i] = s.shape[i] == 1 ? 0 : s.strides[i];

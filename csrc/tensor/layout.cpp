@@ -1,6 +1,9 @@
 #include "tensor/layout.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -157,14 +160,18 @@ class LayoutTable {
     delete l;
   }
 
-  void lock_all() {
-    for (Shard& s : shards_) s.mutex.lock();
-  }
-  void unlock_all() {
-    for (Shard& s : shards_) s.mutex.unlock();
-  }
-
  private:
+  // A child must not inherit a lock that a thread of the parent holds.
+  LayoutTable() {
+    const auto unlock = [] {
+      for (Shard& s : get().shards_) s.mutex.unlock();
+    };
+    pthread_atfork(
+        [] {
+          for (Shard& s : get().shards_) s.mutex.lock();
+        },
+        unlock, unlock);
+  }
   struct Shard {
     std::mutex mutex;
     std::unordered_multimap<uint64_t, const Layout*> layouts;
@@ -206,8 +213,5 @@ std::string layout_text(const Layout& layout) {
   std::string s = std::string(dtype_name(layout.dtype)) + shape_text(layout.shape_span());
   return layout.is_contiguous ? s : s + " strides " + shape_text(layout.strides_span());
 }
-
-void lock_layouts_for_fork() { LayoutTable::get().lock_all(); }
-void unlock_layouts_after_fork() { LayoutTable::get().unlock_all(); }
 
 }  // namespace sampan

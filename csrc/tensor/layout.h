@@ -49,8 +49,4 @@ Ref<const Layout> contiguous_layout(DType dtype, std::span<const int64_t> shape)
 
 std::string layout_text(const Layout& layout);  // "float32[2, 3]", with strides where they say something
 
-// No lock may be held by another thread at the moment of a fork.
-void lock_layouts_for_fork();
-void unlock_layouts_after_fork();
-
 }  // namespace sampan

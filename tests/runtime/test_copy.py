@@ -156,7 +156,12 @@ class TestCopies:
         _rt.copy_into(_rt.from_numpy(target), _rt.from_numpy(np.array([[1], [2], [3]], np.int32)))
         assert np.array_equal(target, np.broadcast_to([[1], [2], [3]], [2, 3, 4]))
 
-    @pytest.mark.parametrize("shape", [[3], [2, 2, 3], [5, 4]])
+    def test_leading_axes_of_length_one_are_dropped(self):
+        target = np.zeros(4)
+        _rt.copy_into(_rt.from_numpy(target), _rt.from_numpy(np.arange(4.0).reshape(1, 1, 4)))
+        assert target.tolist() == [0, 1, 2, 3]
+
+    @pytest.mark.parametrize("shape", [[3], [2, 2, 3], [5, 4], [2, 2, 4]])
     def test_shapes_that_do_not_broadcast_are_value_errors(self, shape):
         with pytest.raises(ValueError, match="broadcast"):
             _rt.copy_into(_rt.empty([2, 4], "float32"), _rt.empty(shape, "float32"))
@@ -197,6 +202,12 @@ class TestCopies:
         _rt.fill(_rt.from_numpy(array[::2, 1::2]), 3)
         assert array.sum() == 3 * 6
         assert array[0].tolist() == [0, 3, 0, 3, 0, 3]
+
+    @pytest.mark.parametrize("value", [np.int64(2**62 + 1), np.float32(1.5), np.complex64(1 + 2j), True, np.bool_(True)])
+    def test_fill_takes_numpy_scalars(self, value):
+        tensor = _rt.empty([2], {"c": "complex128", "f": "float64"}.get(np.asarray(value).dtype.kind, "int64"))
+        _rt.fill(tensor, value)
+        assert tensor.tolist() == [value, value]
 
     def test_fill_refuses_what_is_no_number(self):
         with pytest.raises(TypeError):
