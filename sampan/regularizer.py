@@ -20,10 +20,14 @@ class WeightDecayRegularizer:
     def __init__(self, coeff: float = 0.0) -> None:
         if not isinstance(coeff, Real):
             raise ArgumentTypeError(message(f"{type(self).__name__}: coeff is {describe(coeff)}", "it must be a number"))
-        self._coeff: float = float(coeff)
+        self.coeff: float = float(coeff)
+
+    @property
+    def _coeff(self) -> float:
+        return self.coeff  # Paddle's name, which users' optimizers read
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}, coeff={self._coeff:f}"
+        return f"{type(self).__name__}, coeff={self.coeff:f}"
 
 
 class L1Decay(WeightDecayRegularizer):
