@@ -245,7 +245,9 @@ class LRScheduler(Callback):
     def __init__(self, by_step: bool = True, by_epoch: bool = False) -> None:
         super().__init__()
         if by_step and by_epoch:
-            raise ArgumentError(message("LRScheduler: by_step and by_epoch are both True", "the schedule would step twice", "set one of them"))
+            raise ArgumentError(
+                message("LRScheduler: by_step and by_epoch are both True", "the schedule would step twice", "set one of them")
+            )
         self.by_step = by_step
         self.by_epoch = by_epoch
 
@@ -287,7 +289,9 @@ class _Monitor(Callback):
         if not logs or self.monitor not in logs:
             known = ", ".join(k for k in logs or {} if k not in ("step", "batch_size"))
             print(
-                f"{type(self).__name__}: the evaluation has no {self.monitor!r} to watch; it has: {known or 'nothing'}", file=sys.stderr, flush=True
+                f"{type(self).__name__}: the evaluation has no {self.monitor!r} to watch; it has: {known or 'nothing'}",
+                file=sys.stderr,
+                flush=True,
             )
             return None
         return float(np.asarray(logs[self.monitor]).reshape(-1)[0])
@@ -350,7 +354,9 @@ class EarlyStopping(_Monitor):
             self.model.stop_training = True
             self.stopped_epoch = self._evaluations
             if self.verbose:
-                print(f"Epoch {self.stopped_epoch}: early stopping; the best {self.monitor} was {self.best_value:.5f}.", flush=True)
+                print(
+                    f"Epoch {self.stopped_epoch}: early stopping; the best {self.monitor} was {self.best_value:.5f}.", flush=True
+                )
 
 
 class ReduceLROnPlateau(_Monitor):
@@ -481,7 +487,11 @@ class WandbCallback(Callback):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError(
-            message("WandbCallback", "it sends data to the service wandb.ai", "use VisualDL(log_dir), with wandb.init(sync_tensorboard=True)")
+            message(
+                "WandbCallback",
+                "it sends data to the service wandb.ai",
+                "use VisualDL(log_dir), with wandb.init(sync_tensorboard=True)",
+            )
         )
 
 
@@ -493,7 +503,9 @@ def with_defaults(callbacks: Any, log_freq: int, verbose: int, save_freq: int = 
             raise ArgumentTypeError(message(f"callbacks holds {describe(callback)}", "each must be a Callback"))
         if isinstance(callback, EarlyStopping):
             callback.save_dir = save_dir
-    found = [] if any(isinstance(c, ProgBarLogger) for c in given) or not verbose else [ProgBarLogger(log_freq, verbose)]
+    found: list[Callback] = (
+        [] if any(isinstance(c, ProgBarLogger) for c in given) or not verbose else [ProgBarLogger(log_freq, verbose)]
+    )
     if not any(isinstance(c, LRScheduler) for c in given):
         found.append(LRScheduler())
     if save_dir and not any(isinstance(c, ModelCheckpoint) for c in given):

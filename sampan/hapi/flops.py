@@ -19,7 +19,11 @@ def _size(shape: Sequence[int]) -> int:
 
 def _convolution(layer: Any, entered: list[int], left: list[int]) -> int:
     kernel = _size(layer.weight.shape[2:])
-    per_number = layer.weight.shape[1] * kernel if "Transpose" not in type(layer).__name__ else entered[1] // getattr(layer, "_groups", 1) * kernel
+    per_number = (
+        layer.weight.shape[1] * kernel
+        if "Transpose" not in type(layer).__name__
+        else entered[1] // getattr(layer, "_groups", 1) * kernel
+    )
     return _size(left) * (per_number + (layer.bias is not None))
 
 

@@ -77,7 +77,11 @@ class Model:
                 raise ArgumentTypeError(message(f"Model.prepare(): metrics holds {describe(metric)}", "each must be a Metric"))
         if amp_configs not in (None, "O0") and amp_configs != {"level": "O0"}:
             raise UnsupportedError(
-                message("Model.prepare(): amp_configs", "this loop computes in the network's own types", "use amp.auto_cast in the network's forward")
+                message(
+                    "Model.prepare(): amp_configs",
+                    "this loop computes in the network's own types",
+                    "use amp.auto_cast in the network's forward",
+                )
             )
         self._optimizer = optimizer
         self._loss = loss
@@ -246,7 +250,13 @@ class Model:
         return {name: value for name, value in logs.items() if name not in ("step", "batch_size")}
 
     def predict(
-        self, test_data: Any, batch_size: int = 1, num_workers: int = 0, stack_outputs: bool = False, verbose: int = 1, callbacks: Any = None
+        self,
+        test_data: Any,
+        batch_size: int = 1,
+        num_workers: int = 0,
+        stack_outputs: bool = False,
+        verbose: int = 1,
+        callbacks: Any = None,
     ) -> list[Any]:
         """The network's outputs for all data.
 
@@ -291,9 +301,19 @@ class Model:
             UnsupportedError: ``training`` is False.
         """
         if not os.path.basename(path):
-            raise ArgumentError(message(f"Model.save(): path is {path!r}", "it must name a file without its ending", "for example 'checkpoints/last'"))
+            raise ArgumentError(
+                message(
+                    f"Model.save(): path is {path!r}", "it must name a file without its ending", "for example 'checkpoints/last'"
+                )
+            )
         if not training:
-            raise UnsupportedError(message("Model.save(training=False)", "a network without its code is a Program", "use jit.save(model.network, path, ...)"))
+            raise UnsupportedError(
+                message(
+                    "Model.save(training=False)",
+                    "a network without its code is a Program",
+                    "use jit.save(model.network, path, ...)",
+                )
+            )
         save(self.network.state_dict(), path + ".pdparams")
         state = self._optimizer.state_dict() if self._optimizer is not None else None
         if state:
@@ -351,7 +371,9 @@ class Model:
         calls.on_eval_end(logs)
         return logs
 
-    def _run(self, mode: str, batches: Any, calls: CallbackList, steps: int | None, left: list[int | None], every: int) -> dict[str, Any]:
+    def _run(
+        self, mode: str, batches: Any, calls: CallbackList, steps: int | None, left: list[int | None], every: int
+    ) -> dict[str, Any]:
         """One pass over the data; ``left`` holds how many batches may still be taken."""
         for metric in self._metrics:
             metric.reset()
@@ -362,7 +384,11 @@ class Model:
             getattr(calls, f"on_{mode}_batch_begin")(step, logs)
             inputs, labels = self._split(batch)
             is_last = step + 1 == steps or left[0] == 1
-            result = self.train_batch(inputs, labels, (step + 1) % every == 0 or is_last) if mode == "train" else self.eval_batch(inputs, labels)
+            result = (
+                self.train_batch(inputs, labels, (step + 1) % every == 0 or is_last)
+                if mode == "train"
+                else self.eval_batch(inputs, labels)
+            )
             losses = result[0] if self._metrics and self._loss is not None else result if self._loss is not None else []
             logs = {"loss": losses} if losses else {}
             for metric in self._metrics:
@@ -390,7 +416,10 @@ class Model:
         return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters) or 1
 
     def _measure(self, outputs: list[Any], labels: list[Any]) -> list[Any]:
-        return [metric.update(*(to_array(v) if is_tensor(v) else v for v in _listed(metric.compute(*outputs, *labels)))) for metric in self._metrics]
+        return [
+            metric.update(*(to_array(v) if is_tensor(v) else v for v in _listed(metric.compute(*outputs, *labels))))
+            for metric in self._metrics
+        ]
 
     def _report(self, losses: list[Any], measured: list[Any]) -> Any:
         numbers = [float(loss) for loss in losses]
@@ -399,7 +428,9 @@ class Model:
         return (numbers, measured) if self._loss is not None else measured
 
     def _metric_names(self) -> list[str]:
-        return (["loss"] if self._loss is not None else []) + [name for metric in self._metrics for name in _listed(metric.name())]
+        return (["loss"] if self._loss is not None else []) + [
+            name for metric in self._metrics for name in _listed(metric.name())
+        ]
 
     def _calls(self, callbacks: Any, log_freq: int, verbose: int, batch_size: int, steps: int | None) -> CallbackList:
         params = {"batch_size": batch_size, "epochs": None, "steps": steps, "verbose": verbose, "metrics": self._metric_names()}
@@ -407,7 +438,9 @@ class Model:
 
     def _need(self, method: str, value: Any, what: str) -> None:
         if value is None:
-            raise NotPreparedError(message(f"Model.{method}(): there is no {what.split()[-1]}", "", f"call model.prepare() with {what} first"))
+            raise NotPreparedError(
+                message(f"Model.{method}(): there is no {what.split()[-1]}", "", f"call model.prepare() with {what} first")
+            )
 
 
 def _listed(value: Any) -> list[Any]:
@@ -428,7 +461,9 @@ def _loader(data: Any, batch_size: int, shuffle: bool, drop_last: bool, num_work
     if isinstance(data, Dataset):
         return DataLoader(data, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last, num_workers=num_workers)
     if not isinstance(data, Iterable):
-        raise ArgumentTypeError(message(f"the data is {describe(data)}", "it must be a Dataset, a DataLoader or an iterable of batches"))
+        raise ArgumentTypeError(
+            message(f"the data is {describe(data)}", "it must be a Dataset, a DataLoader or an iterable of batches")
+        )
     return data
 
 

@@ -17,7 +17,9 @@ def format_value(value: Any) -> str:
     """A number with four digits; very small ones in powers of ten. Lists are their items with spaces."""
     if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
         return " ".join(format_value(item) for item in value)
-    if isinstance(value, (float, np.floating)) or np.ndim(value) == 0 and hasattr(value, "item") and isinstance(value.item(), float):
+    if isinstance(value, (float, np.floating)) or (
+        np.ndim(value) == 0 and hasattr(value, "item") and isinstance(value.item(), float)
+    ):
         number = float(value)
         return f"{number:.4f}" if number == 0 or abs(number) > 1e-3 else f"{number:.4e}"
     return str(value)

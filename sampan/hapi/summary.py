@@ -34,7 +34,11 @@ def summary(net: Any, input_size: Any = None, dtypes: Any = None, input: Any = N
         ArgumentError: neither ``input_size`` nor ``input``, or a size that is no shape.
     """
     if input_size is None and input is None:
-        raise ArgumentError(message("summary(): neither input_size nor input", "the network is run once to see its shapes", "pass input_size=(1, ...)"))
+        raise ArgumentError(
+            message(
+                "summary(): neither input_size nor input", "the network is run once to see its shapes", "pass input_size=(1, ...)"
+            )
+        )
     inputs = _inputs(input_size, dtypes) if input is None else input
     rows = _rows(net, inputs)
     given = list(inputs.values()) if isinstance(inputs, Mapping) else inputs if isinstance(inputs, (list, tuple)) else [inputs]
@@ -44,7 +48,9 @@ def summary(net: Any, input_size: Any = None, dtypes: Any = None, input: Any = N
 
 
 def _inputs(input_size: Any, dtypes: Any) -> list[Any]:
-    is_one = hasattr(input_size, "shape") or isinstance(input_size, int) or all(isinstance(n, (int, type(None))) for n in input_size)
+    is_one = (
+        hasattr(input_size, "shape") or isinstance(input_size, int) or all(isinstance(n, (int, type(None))) for n in input_size)
+    )
     sizes = [input_size] if is_one else list(input_size)
     if dtypes is None or isinstance(dtypes, str) or not isinstance(dtypes, (list, tuple)):
         dtypes = [dtypes] * len(sizes)
@@ -55,7 +61,9 @@ def _input(size: Any, dtype: Any) -> Any:
     dtype = dtype or getattr(size, "dtype", None) or "float32"
     shape = [size] if isinstance(size, int) else list(getattr(size, "shape", size))
     if any(not isinstance(n, (int, type(None))) or (n is not None and n < -1) or n == 0 for n in shape):
-        raise ArgumentError(message(f"summary(): input_size holds {shape}", "sizes must be positive ints; None and -1 stand for the batch"))
+        raise ArgumentError(
+            message(f"summary(): input_size holds {shape}", "sizes must be positive ints; None and -1 stand for the batch")
+        )
     filled = [1 if n in (None, -1) else n for n in shape]
     return to_tensor(np.ones(filled, numpy_dtype(str(getattr(dtype, "name", dtype)).rpartition(".")[2])))
 
@@ -135,8 +143,18 @@ def _table(rows: list[dict[str, Any]], input_numbers: int) -> tuple[str, dict[st
     held = total * _BYTES_OF_A_NUMBER / _MIB
     lines = ["-" * rule, line("Layer (type)", "Input Shape", "Output Shape", "Param #"), "=" * rule]
     lines += [line(*cell) for cell in cells]
-    lines += ["=" * rule, f"Total params: {total:,}", f"Trainable params: {trainable:,}", f"Non-trainable params: {total - trainable:,}"]
-    lines += ["-" * rule, f"Input size (MB): {entered:.2f}", f"Forward/backward pass size (MB): {passed:.2f}", f"Params size (MB): {held:.2f}"]
+    lines += [
+        "=" * rule,
+        f"Total params: {total:,}",
+        f"Trainable params: {trainable:,}",
+        f"Non-trainable params: {total - trainable:,}",
+    ]
+    lines += [
+        "-" * rule,
+        f"Input size (MB): {entered:.2f}",
+        f"Forward/backward pass size (MB): {passed:.2f}",
+        f"Params size (MB): {held:.2f}",
+    ]
     lines += [f"Estimated Total Size (MB): {entered + passed + held:.2f}", "-" * rule, ""]
     return "\n".join(lines), {"total_params": total, "trainable_params": trainable}
 

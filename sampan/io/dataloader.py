@@ -26,7 +26,7 @@ class DataLoader:
     """Batches of a dataset as tensors, in the sampler's order, made in this process or ahead of time by worker processes.
 
     With ``num_workers`` > 0 arrays travel through shared memory and become tensors without a copy. Unless ``worker_init_fn`` is
-    given, NumPy's and Python's global generators are seeded anew for every batch from the epoch's seed and the batch's number,
+    given, NumPy's, Python's and sampan's global generators are seeded anew for every batch from the epoch's seed and the batch's number,
     so random augmentation differs between samples, workers and epochs, and is the same in a second run after
     ``numpy.random.seed``, with any number of workers. A worker's error is raised here with the worker's own traceback; a worker
     that dies or takes longer than ``timeout`` raises too; no worker outlives the loop, or, when persistent, the loader.

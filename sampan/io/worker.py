@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..base import flags
+from ..tensor.random import seed as seed_tensors
 from .channel import Channel, close_main_ends
 from .collate import Batches, default_convert_fn, map_leaves
 from .segments import Arena
@@ -132,10 +133,11 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def seed_generators(*numbers: int) -> None:
-    """Seed NumPy's and Python's global generators from these numbers."""
+    """Seed NumPy's, Python's and sampan's global generators from these numbers."""
     state = np.random.SeedSequence(numbers).generate_state(4)
     np.random.seed(state)
     random.seed(state.tobytes())
+    seed_tensors(int.from_bytes(state.tobytes()[:7], "little"))
 
 
 @dataclass

@@ -22,7 +22,7 @@ CASES = {
     "multiplicative": "L.MultiplicativeDecay(0.5, lambda e: 1 - 1 / (e + 9))",
     "cosine": "L.CosineAnnealingDecay(0.5, 13, eta_min=0.02)",
     "one_cycle": "L.OneCycleLR(1.0, 60)",
-    "one_cycle_linear": "L.OneCycleLR(0.7, 75, divide_factor=10.0, end_learning_rate=0.002, phase_pct=0.4, anneal_strategy='linear')",  # noqa: E501
+    "one_cycle_linear": "L.OneCycleLR(0.7, 75, divide_factor=10.0, end_learning_rate=0.002, phase_pct=0.4, anneal_strategy='linear')",
     "one_cycle_three": "L.OneCycleLR(1.0, 61, phase_pct=0.3, three_phase=True)",
     "cyclic": "L.CyclicLR(0.1, 1.0, 5)",
     "cyclic_triangular2": "L.CyclicLR(0.1, 1.0, 4, 7, mode='triangular2')",

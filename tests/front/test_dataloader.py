@@ -20,6 +20,7 @@ import pytest
 from sampan import io
 from sampan.framework import load, save
 from sampan.framework.arrays import to_array
+from sampan.tensor.random import get_rng_state
 
 
 class Rows(io.Dataset):
@@ -144,7 +145,10 @@ def test_workers_know_themselves():
 
 def draws(workers, epochs=2, **options):
     loader = io.DataLoader(
-        Calls(lambda i: [np.random.randint(1 << 30), random.getrandbits(30)]), num_workers=workers, batch_size=1, **options
+        Calls(lambda i: [np.random.randint(1 << 30), random.getrandbits(30), get_rng_state()[0].seed]),
+        num_workers=workers,
+        batch_size=1,
+        **options,
     )
     return [[tuple(int(to_array(v)[0]) for v in batch) for batch in loader] for _ in range(epochs)]
 
@@ -161,7 +165,7 @@ def test_random_numbers_differ_everywhere_and_repeat_with_the_seed(persistent_wo
 
 def test_worker_init_fn_may_seed():
     options = {"worker_init_fn": lambda number: np.random.seed(40 + number)}
-    assert [n for n, _ in draws(2, 1, **options)[0]] == [n for n, _ in draws(2, 1, **options)[0]]
+    assert [n for n, *_ in draws(2, 1, **options)[0]] == [n for n, *_ in draws(2, 1, **options)[0]]
 
 
 class PrivateError(Exception):
