@@ -37,7 +37,7 @@ def native_of(op: Op) -> Native | None:
     native = spell(op) if spell is not None else Native(op.name, dict(op.attributes))
     if native.name not in _names():
         return None
-    return Native(native.name, {name: _plain(value) for name, value in native.attributes.items()})
+    return Native(native.name, {name: _plain(value) for name, value in native.attributes.items() if value is not None})
 
 
 def output_strides(op: Op, number: int, inputs: list[Place]) -> tuple[int, ...]:
@@ -79,7 +79,7 @@ def _pool(direction: str, kind: str, **more: Any) -> Spelling:
     return spell
 
 
-_POOLS = ("max_pool", "avg_pool", "avg_pool_backward")
+_POOLS = ("max_pool", "avg_pool", "avg_pool_backward", "max_unpool")
 _SPELLINGS: dict[str, Spelling] = {
     "conv": lambda op: Native("conv_forward", dict(op.attributes)),
     "conv_backward_data": lambda op: Native(op.name, _without(op.attributes, "input_shape")),
@@ -87,4 +87,6 @@ _SPELLINGS: dict[str, Spelling] = {
     "max_pool": _pool("forward", "max", with_indices=1),
     "avg_pool": _pool("forward", "avg"),
     "avg_pool_backward": _pool("backward", "avg"),
+    # positions say where each gradient goes, so the windows do not matter: the adaptive form takes none
+    "max_unpool": lambda op: Native("adaptive_pool_backward", {"kind": "max", "with_indices": 1}),
 }

@@ -31,7 +31,7 @@ def replace_ops(program: Program, handle: Handler) -> Program:
     with builder.active():
         for op in program.ops:
             inputs = op.inputs
-            if any(id(v) in values for v in inputs):
+            if values and any(id(v) in values for v in inputs):
                 inputs = tuple(values.get(id(v), v) for v in inputs)
             builder.location = op.location
             outputs = handle(op, inputs)

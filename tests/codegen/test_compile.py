@@ -373,3 +373,36 @@ def test_random_bits_are_the_interpreters():
     key = np.array(0x123456789ABCDEF, np.int64)
     plan = check(lambda k: (p.random_bits(k, (5, 33)), p.random_bits(k, (7,), 1, 2)), key)
     assert plan.instruction_count == 2
+
+
+WINDOW = {"sizes": (3, 3), "kernel": (3, 2), "strides": (2, 2), "padding_low": (1, 0), "padding_high": (1, 0)}
+
+
+@pytest.mark.parametrize("make", [real, channels_last])
+def test_pooling_and_its_gradients(make):
+    x = make(2, 3, 6, 7)
+    check(lambda x: p.max_pool(x, **WINDOW, dilations=(1, 1)), x)
+    check(lambda x: p.max_unpool(*p.max_pool(x, **WINDOW, dilations=(1, 1)), x.shape), x)
+    check(lambda x: (p.avg_pool(x, **WINDOW), p.avg_pool(x, **WINDOW, count_include_pad=0)), x)
+    check(lambda x: p.append("avg_pool_backward", p.avg_pool(x, **WINDOW), input_shape=x.shape, **WINDOW), x)
+    check(lambda x: (p.avg_pool(x, sizes=(4, 3)), *p.max_pool(x, sizes=(2, 5))), x)
+
+
+def test_sorting_and_scans():
+    x = real(5, 9, 4)
+    check(lambda x: (*p.sort(x, 1), *p.sort(x, 0, True), *p.topk(x, 3, 1)), x)
+    check(lambda x: (p.scan(x, "sum", 1), p.scan(x, "prod", 0, True), *p.scan(x, "max", 2)), x)
+
+
+def test_known_numbers_are_part_of_the_plan():
+    plan = check(lambda x: p.add(x, p.array([1.0, 2.0, 3.0], "float32")), real(2, 3))
+    assert plan.instruction_count == 1
+
+
+def test_a_condition_is_required_at_run_time():
+    def body(x):
+        return p.require(x, p.gt(x, -100), "x must not be that small")
+
+    check(body, real(3))
+    with pytest.raises(ValueError, match="that small"):
+        check(body, real(3) - 1000)
