@@ -18,9 +18,11 @@ from .plan_writer import PlanWriter
 from .schedule import Access, KernelCall, Nest, axis_preference, choose_blocks, make_call, make_nest, size_of
 from .trace import Leaf, Step, Trace
 
-
 #: A column reduction over this many elements and rows is done in parts of neighbouring rows.
 _LARGE_COLUMN, _MANY_ROWS = 1 << 17, 64
+#: The elements from which a tensor is copied first when its lanes lie so many elements apart.
+_LARGE_CROSSING = 1 << 14
+_FAR_APART = 16
 
 
 class Lowered(Protocol):
@@ -61,29 +63,67 @@ def lower_trace(
     has_reduce = any(s.op == "reduce" for s in trace.steps)
     stored = {a for _, _, dims in trace.stores for a in dims if a is not None}
     axes = [a for a in trace.group.axes if has_reduce or a in stored]
-    for value, _, dims in trace.stores:
-        direct = (preferred or {}).get(id(value))
-        if direct is not None and _is_safe(_store_access(direct.place, dims, axes), loads, direct.buffers):
-            targets[id(value)] = lowering.places[id(value)] = direct.place
-        elif strides and id(value) in strides and axis_order(value.shape, strides[id(value)]) is not None:
-            place = lowering.writer.allocate(value.dtype, value.shape, strides[id(value)])
-            targets[id(value)] = lowering.places[id(value)] = place
+    _place_where_wanted(lowering, trace, axes, loads, targets, preferred or {}, strides or {})
     given = [_store_access(targets[id(v)], dims, axes) for v, _, dims in trace.stores if id(v) in targets]
     order = axis_preference(axes, [*given, *loads])
     stores = []
     for value, _, dims in trace.stores:
-        target = targets.get(id(value)) or lowering.writer.allocate(
-            value.dtype, value.shape, _strides_along(value.shape, dims, order)
-        )
+        target = targets.get(id(value))
+        if target is None:
+            target = lowering.writer.allocate(value.dtype, value.shape, _strides_along(value.shape, dims, order))
+            lowering.places[id(value)] = target
         stores.append(_store_access(target, dims, axes))
     nest = make_nest(trace, order, [*loads, *stores])
+    crossing = [k for k, load in enumerate(loads) if _crosses(trace.leaves[k], load, nest, axes)]
+    if crossing and _is_copy(trace):
+        lowering.writer.native("copy", [loads[0].place], [stores[0].place], {})
+        return
+    if crossing:
+        for k in crossing:
+            loads[k] = _copied_along(lowering, trace.leaves[k], loads[k].place, order)
+        nest = make_nest(trace, order, [*loads, *stores])
     if has_reduce and (trace.group.is_split or _reads_pages_apart(trace, nest)):
         _lower_split(lowering, trace, nest, loads, stores)
     else:
         _append(lowering, make_call(trace, nest, loads, stores, choose_blocks(nest, False)))
-    for (value, _, _), store in zip(trace.stores, stores, strict=True):
-        if id(value) not in targets:
-            lowering.places[id(value)] = store.place
+
+
+def _place_where_wanted(
+    lowering: Lowered,
+    trace: Trace,
+    axes: Sequence[Axis],
+    loads: Sequence[Access],
+    targets: dict[int, Place],
+    preferred: Mapping[int, DirectTarget],
+    strides: Mapping[int, tuple[int, ...]],
+) -> None:
+    """Add to ``targets`` the inputs that values may be written into, and new places of the layouts that they must have."""
+    for value, _, dims in trace.stores:
+        direct, wanted = preferred.get(id(value)), strides.get(id(value))
+        if direct is not None and _is_safe(_store_access(direct.place, dims, axes), loads, direct.buffers):
+            targets[id(value)] = lowering.places[id(value)] = direct.place
+        elif wanted is not None and axis_order(value.shape, wanted) is not None:
+            targets[id(value)] = lowering.places[id(value)] = lowering.writer.allocate(value.dtype, value.shape, wanted)
+
+
+def _copied_along(lowering: Lowered, leaf: Leaf, source: Place, order: Sequence[Axis]) -> Access:
+    """The leaf in memory that is walked in this order."""
+    dims = tuple(axis for axis, _, _ in leaf.indices)
+    moved = lowering.writer.allocate(source.dtype, source.shape, _strides_along(source.shape, dims, order))
+    lowering.writer.native("copy", [source], [moved], {})
+    return _access(leaf, moved)
+
+
+def _crosses(leaf: Leaf, load: Access, nest: Nest, axes: Sequence[Axis]) -> bool:
+    """Whether the lanes of a large tensor lie far apart: a blocked copy first is faster than a cache line for every element."""
+    if not nest.lane or abs(load.strides.get(nest.lane[-1], 0)) < _FAR_APART or size_of(axes) < _LARGE_CROSSING:
+        return False
+    is_plain = all((start, step) == (0, 1) for axis, start, step in leaf.indices if axis is not None)
+    return is_plain and {axis for axis, _, _ in leaf.indices if axis is not None} == set(axes)
+
+
+def _is_copy(trace: Trace) -> bool:
+    return len(trace.steps) == len(trace.stores) == 1 and trace.steps[0].op == "load"
 
 
 def _reads_pages_apart(trace: Trace, nest: Nest) -> bool:

@@ -58,7 +58,7 @@ def run_compiled(program: Program, arrays: list[Array], **options: Any) -> tuple
 
 def assert_same(got: Array, wanted: Array, scale: float = 1.0) -> None:
     """Equal dtype and shape, and values within the dtype's tolerance."""
-    assert got.dtype == wanted.dtype and got.shape == wanted.shape, f"{got.dtype}{got.shape}, not {wanted.dtype}{wanted.shape}"
+    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
     name = wanted.dtype.name
     if name not in TOLERANCES:
         np.testing.assert_array_equal(got, wanted)

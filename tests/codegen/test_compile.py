@@ -406,3 +406,11 @@ def test_a_condition_is_required_at_run_time():
     check(body, real(3))
     with pytest.raises(ValueError, match="that small"):
         check(body, real(3) - 1000)
+
+
+def test_large_operands_that_cross_the_loops_are_copied_first():
+    x, y = real(160, 170), real(170, 160)
+    assert check(lambda x, y: p.add(p.transpose(x, (1, 0)), y), x, y).instruction_count == 2
+    assert check(lambda x: p.reshape(p.transpose(x, (1, 0)), (160 * 170,)), x).instruction_count == 1
+    check(lambda x, y: p.reduce_sum(p.mul(p.transpose(x, (1, 0)), y), (1,)), x, y)
+    check_inplace(lambda x, y: p.add(x, p.transpose(y, (1, 0))), [x, y], {0: 0})
