@@ -44,6 +44,7 @@ class OpDef:
     gradient: Callable[..., Sequence[Value | None]] | None = None
     is_view: bool = False
     updates: tuple[str, ...] = ()
+    creates: bool = False
     aliases: dict[str, str] = field(default_factory=dict)
     tolerance: float = 1.0
     tests: str = "all"
@@ -176,6 +177,7 @@ def op(
     gradient: Callable[..., Sequence[Value | None]] | None = None,
     is_view: bool = False,
     updates: Sequence[str] = (),
+    creates: bool = False,
     aliases: dict[str, str] | None = None,
     tolerance: float = 1.0,
     tests: str = "all",
@@ -192,6 +194,7 @@ def op(
         samples: argument tuples of ``ops.samples`` specifications (the last item may be a dict of keywords).
         gradient: ``rule(op, *output_gradients)``; derived from the definition when not given.
         is_view: the result shares memory with the first operand where strides can express it.
+        creates: the public form also takes ``device``, ``requires_grad`` and ``pin_memory``, and a shape as separate integers.
         updates: the operands that the outputs, in order, are written back into (an optimizer's step).
         aliases: other accepted keyword names, to the parameters' own; ``input``, ``other`` and ``dim`` stand for x, y and axis without being named.
         tolerance: how much wider than usual the tests' tolerance is.
@@ -229,6 +232,7 @@ def op(
             gradient,
             is_view,
             tuple(updates),
+            creates,
             spellings | (aliases or {}),
             tolerance,
             tests,

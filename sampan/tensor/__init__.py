@@ -30,7 +30,7 @@ from .subscript import Subscripts  # noqa: E402
 build()
 install(Subscripts(OPS, to_tensor, composed.mask_indices))
 
-from . import functions  # noqa: E402
+from . import functions, random_functions  # noqa: E402
 from .operators import install_operators  # noqa: E402
 
 install_operators()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _rt
 from ..base.errors import ArgumentTypeError
+from ..base.places import parse_place
 from ..ir.program import Value
 from ..ops.define import OPERATORS, OpDef
 from .dispatch import Dispatcher
@@ -36,11 +38,43 @@ def _keyed(definition: OpDef, op: Any, name: str) -> Callable[..., Any]:
     return call
 
 
+def _creating(function: Callable[..., Any], has_shape: bool) -> Callable[..., Any]:
+    """The callable of an operator that makes tensors: with ``device``, ``requires_grad`` and ``pin_memory``, and ``zeros(2, 3)`` for ``zeros([2, 3])``."""
+
+    def call(
+        *args: Any,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        if device is not None:
+            parse_place(call.__name__, device)
+        if has_shape and len(args) > 1 and all(type(a) is int for a in args):
+            args = (list(args),)
+        made = function(*args, **kwargs)
+        if requires_grad:
+            made.stop_gradient = False
+        return made
+
+    signature = function.__signature__  # type: ignore[attr-defined]
+    keywords = [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d)
+        for n, d in (("device", None), ("requires_grad", False), ("pin_memory", False))
+    ]
+    call.__doc__ = function.__doc__
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *keywords])  # type: ignore[attr-defined]
+    return call
+
+
 def _callable(definition: OpDef, inplace_name: str = "") -> Callable[..., Any]:
     name = inplace_name or definition.name
-    op = Dispatcher(definition, inplace_name).op
-    is_random = any(p.name == "key" for p in definition.parameters)
-    return _keyed(definition, op, name) if is_random else op
+    function = Dispatcher(definition, inplace_name).op
+    if any(p.name == "key" for p in definition.parameters):
+        function = _keyed(definition, function, name)
+    return _creating(function, definition.parameters[0].name == "shape") if definition.creates else function
 
 
 def publish(module: str, name: str, function: Callable[..., Any]) -> None:

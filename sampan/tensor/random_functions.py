@@ -1,0 +1,234 @@
+"""Random functions over the generator: those that check or sample on the host, and the in-place forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _rt
+from ..base import dtypes
+from ..base.errors import ArgumentError, ArgumentTypeError, message
+from ..ops.arguments import dtype_name
+from .build import OPS, composed
+from .composed import from_array, require_tensor
+from .methods import set_value
+from .random import default_generator
+
+Tensor = _rt.Tensor
+
+
+def host_generator() -> np.random.Generator:
+    """A NumPy generator on the next key of the stream."""
+    return np.random.Generator(np.random.Philox(key=default_generator.next_key() & (1 << 64) - 1))
+
+
+def _array(x: Tensor) -> np.ndarray[Any, Any]:
+    array = x.numpy_view()
+    return array.astype(np.float32) if x.dtype.name in ("bfloat16", "float16") else array
+
+
+def _like(values: np.ndarray[Any, Any], dtype: str) -> Tensor:
+    return from_array(np.asarray(values).astype(dtypes.numpy_dtype(dtype)))
+
+
+def _outside(name: str, parameter: str, array: np.ndarray[Any, Any], is_bad: np.ndarray[Any, Any], wanted: str) -> None:
+    if is_bad.any():
+        raise ArgumentError(message(f"{name}(): {parameter} holds {array[is_bad].flat[0]}", f"it must be {wanted}"))
+
+
+@composed("bernoulli", method=True)
+def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
+    """1 with probability x, else 0; shaped like x, in its dtype.
+
+    Args:
+        x: probabilities in [0, 1].
+        p: one probability for all elements, in place of x's values.
+
+    Raises:
+        ArgumentError: a probability outside of [0, 1].
+    """
+    require_tensor("bernoulli", "x", x)
+    if p is None:
+        array = _array(x)
+        _outside("bernoulli", "x", array, ~((array >= 0) & (array <= 1)), "a probability in [0, 1]")
+    elif not 0 <= p <= 1:
+        raise ArgumentError(message(f"bernoulli(): p={p}", "it must be in [0, 1]"))
+    return OPS["bernoulli_op"](x, p)
+
+
+@composed("normal")
+def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None = None, *, out: Tensor | None = None) -> Tensor:
+    """mean + std * standard normal numbers.
+
+    Args:
+        mean: a number or a tensor.
+        std: a number or a tensor.
+        shape: of the result when both are numbers; one element by default.
+    """
+    is_plain = not isinstance(mean, Tensor) and not isinstance(std, Tensor)
+    drawn = OPS["normal_op"](mean, std, ([1] if shape is None else shape) if is_plain else None)
+    return drawn if out is None else _written(out, drawn)
+
+
+def _written(target: Tensor, source: Tensor) -> Tensor:
+    set_value(target, source)
+    return target
+
+
+@composed("log_normal")
+def log_normal(mean: Any = 1.0, std: Any = 2.0, shape: Any = None, name: str | None = None) -> Tensor:
+    """exp of normal numbers of this mean and standard deviation."""
+    return OPS["exp"](normal(mean, std, shape))
+
+
+@composed("randperm")
+def randperm(
+    n: int,
+    dtype: Any = "int64",
+    name: str | None = None,
+    *,
+    out: Tensor | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """The integers 0 to n - 1 in random order."""
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise ArgumentTypeError(message(f"randperm(): n={n!r}", "it must be an integer"))
+    if n < 0:
+        raise ArgumentError(message(f"randperm(): n={n}", "it must be 0 or more"))
+    made = _like(host_generator().permutation(n), dtype_name("randperm", dtype))
+    made.stop_gradient = not requires_grad
+    return made if out is None else _written(out, made)
+
+
+@composed("multinomial", method=True)
+def multinomial(
+    x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Indices drawn with the weights of each row of x.
+
+    Args:
+        x: weights [n] or [rows, n], not negative, with a positive sum in each row.
+        num_samples: how many to draw from each row.
+        replacement: whether an index may be drawn again.
+
+    Returns:
+        int64 [num_samples] or [rows, num_samples].
+    """
+    require_tensor("multinomial", "x", x)
+    weights = np.asarray(_array(x), np.float64)
+    if weights.ndim not in (1, 2):
+        raise ArgumentError(message(f"multinomial(): x has shape {list(x.shape)}", "it must have one or two axes"))
+    _outside("multinomial", "x", weights, ~(weights >= 0) | np.isinf(weights), "finite and not negative")
+    rows = weights.reshape(-1, weights.shape[-1])
+    if (rows.sum(1) <= 0).any():
+        raise ArgumentError("multinomial(): a row of x sums to 0; each needs a positive weight")
+    if num_samples < 1 or (not replacement and (rows > 0).sum(1).min(initial=num_samples) < num_samples):
+        raise ArgumentError(
+            message(
+                f"multinomial(): num_samples={num_samples} without replacement",
+                "each row needs that many positive weights",
+                "pass replacement=True",
+            )
+        )
+    generator = host_generator()
+    if replacement:
+        cumulative = np.cumsum(rows, 1)
+        drawn = generator.random((len(rows), num_samples)) * cumulative[:, -1:]
+        picked = np.stack([np.searchsorted(c, d, side="right") for c, d in zip(cumulative, drawn, strict=True)])
+        picked = np.minimum(picked, [[np.flatnonzero(r)[-1]] for r in rows])
+    else:  # the largest of log-weights with Gumbel noise
+        with np.errstate(divide="ignore"):
+            noisy = np.log(rows) - np.log(-np.log(generator.random(rows.shape)))
+        picked = np.argsort(-noisy, axis=1, kind="stable")[:, :num_samples]
+    made = _like(picked.reshape(*weights.shape[:-1], num_samples), "int64")
+    return made if out is None else _written(out, made)
+
+
+@composed("poisson")
+def poisson(x: Tensor, name: str | None = None) -> Tensor:
+    """Poisson numbers of the rates x, shaped like x, in its dtype."""
+    rates = _array(require_tensor("poisson", "x", x))
+    _outside("poisson", "x", rates, ~(rates >= 0), "0 or more")
+    return _like(host_generator().poisson(rates), x.dtype.name)
+
+
+@composed("binomial")
+def binomial(count: Tensor, prob: Tensor, name: str | None = None) -> Tensor:
+    """How many of ``count`` trials of probability ``prob`` succeed; int64, of the operands' broadcast shape."""
+    n, p = _array(require_tensor("binomial", "count", count)), _array(require_tensor("binomial", "prob", prob))
+    _outside("binomial", "count", n, n < 0, "0 or more")
+    _outside("binomial", "prob", p, ~((p >= 0) & (p <= 1)), "in [0, 1]")
+    return _like(host_generator().binomial(n.astype(np.int64), p), "int64")
+
+
+@composed("standard_gamma")
+def standard_gamma(x: Tensor, name: str | None = None) -> Tensor:
+    """Gamma numbers of the shape parameters x and scale 1, shaped like x, in its dtype."""
+    shape = _array(require_tensor("standard_gamma", "x", x))
+    _outside("standard_gamma", "x", shape, ~(shape > 0), "positive")
+    return _like(host_generator().standard_gamma(shape), x.dtype.name)
+
+
+def _fill(x: Tensor, values: Tensor) -> Tensor:
+    _rt.copy_into(x, values)
+    return x
+
+
+@composed(method=True)
+def uniform_(x: Tensor, min: float = -1.0, max: float = 1.0, seed: int = 0, name: str | None = None) -> Tensor:
+    """Fill x with uniform numbers in [min, max); gives x."""
+    return _fill(x, OPS["uniform"](list(x.shape), x.dtype, min, max))
+
+
+@composed("normal_", method=True)
+def normal_(x: Tensor, mean: Any = 0.0, std: Any = 1.0, name: str | None = None) -> Tensor:
+    """Fill x with normal numbers; gives x."""
+    return _fill(x, OPS["normal_op"](mean, std, list(x.shape)))
+
+
+@composed("log_normal_", method=True)
+def log_normal_(x: Tensor, mean: float = 1.0, std: float = 2.0, name: str | None = None) -> Tensor:
+    """Fill x with exp of normal numbers; gives x."""
+    return _fill(x, log_normal(mean, std, list(x.shape)))
+
+
+@composed("bernoulli_", method=True)
+def bernoulli_(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
+    """Fill x with 1 at probability p, else 0; gives x."""
+    return _fill(x, bernoulli(OPS["broadcast_to"](p, list(x.shape))) if isinstance(p, Tensor) else bernoulli(x, p))
+
+
+def _uniform(x: Tensor) -> Tensor:
+    return OPS["rand"](list(x.shape), "float64")
+
+
+@composed(method=True)
+def exponential_(x: Tensor, lam: float = 1.0, name: str | None = None) -> Tensor:
+    """Fill x with exponential numbers of rate lam; gives x."""
+    if not lam > 0:
+        raise ArgumentError(message(f"exponential_(): lam={lam}", "it must be positive"))
+    return _fill(x, OPS["divide"](OPS["log1p"](OPS["neg"](_uniform(x))), -lam))
+
+
+@composed("cauchy_", method=True)
+def cauchy_(x: Tensor, loc: float = 0, scale: float = 1, name: str | None = None) -> Tensor:
+    """Fill x with Cauchy numbers; gives x."""
+    return _fill(
+        x, OPS["add"](OPS["multiply"](OPS["tan"](OPS["multiply"](OPS["subtract"](_uniform(x), 0.5), np.pi)), scale), loc)
+    )
+
+
+@composed("geometric_", method=True)
+def geometric_(x: Tensor, probs: Any, name: str | None = None) -> Tensor:
+    """Fill x with log(u) / log1p(-probs) of uniform u, the continuous form of geometric numbers; gives x."""
+    return _fill(x, OPS["divide"](OPS["log1p"](OPS["neg"](_uniform(x))), float(np.log1p(-float(probs)))))
+
+
+@composed(method=True)
+def random_(x: Tensor, from_: int = 0, to: int | None = None, name: str | None = None) -> Tensor:
+    """Fill x with uniform integers in [from, to); gives x."""
+    limit = 2**24 if x.dtype.kind == "f" else min(2 ** (8 * x.element_size() - 1) - 1, 2**31 - 1)
+    return _fill(x, OPS["randint"](from_, limit if to is None else to, list(x.shape)))
