@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import tensor
-from ..base import names
+from ..base import dtypes, names
 from ..base.errors import ArgumentTypeError, message
 from ..tensor import Parameter
 from ..tensor.functions import no_grad
+from .initializer import Constant, XavierUniform, global_initializers
 
 
 class ParamAttr:
@@ -70,20 +73,15 @@ class ParamAttr:
         )
 
 
-#: [weight, bias] that ``initializer.set_global_initializer`` set.
-global_initializers: list[Any] = [None, None]
-
-
 def make_parameter(
     shape: Sequence[int], attr: Any, dtype: str, is_bias: bool, default_initializer: Any, generated_name: str
 ) -> Parameter | None:
     """The Parameter that the attr describes, initialised; None for attr False."""
     if attr is False:
         return None
-    from .initializer import Constant, XavierUniform
-
     with no_grad():
-        made = Parameter(tensor.empty([int(n) for n in shape], dtype), attr.trainable, attr.name or generated_name)
+        blank = np.zeros([int(n) for n in shape], dtypes.numpy_dtype(dtype))
+        made = Parameter(tensor.to_tensor(blank), attr.trainable, attr.name or generated_name)
         initializer = (
             attr.initializer
             or global_initializers[is_bias]
@@ -114,13 +112,7 @@ def create_parameter(
         paddle.Size([2, 3])
     """
     found = ParamAttr._to_attr(attr)
-    if name is not None and found is not False and found.name is None:
-        found.name = name
+    generated = name or f"{names.generate('create_parameter')}.{'b' if is_bias else 'w'}_0"
     return make_parameter(
-        shape,
-        found,
-        tensor.functions.dtype_name("create_parameter", dtype),
-        is_bias,
-        default_initializer,
-        names.generate("create_parameter"),
+        shape, found, tensor.functions.dtype_name("create_parameter", dtype), is_bias, default_initializer, generated
     )

@@ -1,0 +1,378 @@
+"""Activations as layers; each computes the function of its name in ``nn.functional``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.errors import ShapeError, message
+from ..tensor import Tensor
+from . import functional as F
+from .configured import Configured
+from .initializer import Constant
+from .layer import Layer
+
+
+class ReLU(Configured):
+    """max(x, 0).
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.nn.ReLU()(paddle.to_tensor([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x)
+
+
+class ReLU6(Configured):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu6(x)
+
+
+class ELU(Configured):
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+
+    _shown = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+        super().__init__(name, alpha=alpha)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.elu(x, self.alpha)
+
+
+class CELU(Configured):
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
+
+    _shown = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+        super().__init__(name, alpha=alpha)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.celu(x, self.alpha)
+
+
+class SELU(Configured):
+    """scale * (x where x > 0, else alpha * (exp(x) - 1))."""
+
+    _shown = ("scale", "alpha")
+
+    def __init__(
+        self,
+        scale: float = 1.0507009873554804934193349852946,
+        alpha: float = 1.6732632423543772848170429916717,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, scale=scale, alpha=alpha)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.selu(x, self.scale, self.alpha)
+
+
+class GELU(Configured):
+    """x times the normal distribution function of x; approximate ``True`` or ``"tanh"``: by tanh."""
+
+    _shown = ("approximate",)
+
+    def __init__(self, approximate: Any = False, name: str | None = None) -> None:
+        super().__init__(name, approximate=approximate)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(x, self.approximate)
+
+
+class Hardshrink(Configured):
+    """x where |x| > threshold, else 0."""
+
+    _shown = ("threshold",)
+
+    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+        super().__init__(name, threshold=threshold)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.hardshrink(x, self.threshold)
+
+
+class Hardsigmoid(Configured):
+    """x / 6 + 0.5 clipped to [0, 1]."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.hardsigmoid(x)
+
+
+class Hardswish(Configured):
+    """x * min(max(x + 3, 0), 6) / 6."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.hardswish(x)
+
+
+class Hardtanh(Configured):
+    """x clipped to [min, max]."""
+
+    _shown = ("min", "max")
+
+    def __init__(self, min: float = -1.0, max: float = 1.0, name: str | None = None) -> None:
+        super().__init__(name, min=min, max=max)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.hardtanh(x, self.min, self.max)
+
+
+class LeakyReLU(Configured):
+    """x where x > 0, else negative_slope * x."""
+
+    _shown = ("negative_slope",)
+
+    def __init__(self, negative_slope: float = 0.01, name: str | None = None) -> None:
+        super().__init__(name, negative_slope=negative_slope)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.leaky_relu(x, self.negative_slope)
+
+
+class PReLU(Layer):
+    """x where x > 0, else weight * x, with a trained weight.
+
+    Args:
+        num_parameters: 1, or the number of channels.
+        init: the weight's start.
+        weight_attr: the weight's ParamAttr.
+        data_format: which axis holds channels.
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        weight_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._num_parameters, self._init, self._name, self._data_format = num_parameters, init, name, data_format
+        self._weight = self.create_parameter([num_parameters], weight_attr, default_initializer=Constant(init))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.prelu(x, self._weight, data_format=self._data_format)
+
+    def extra_repr(self) -> str:
+        shown = f"num_parameters={self._num_parameters}, data_format={self._data_format}, init={self._init}, dtype={self._dtype}"
+        return shown + (f", name={self._name}" if self._name else "")
+
+
+class RReLU(Configured):
+    """x where x >= 0, else x times a slope drawn from [lower, upper] in training and their mean in evaluation. https://arxiv.org/abs/1505.00853"""
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, name: str | None = None) -> None:
+        super().__init__(name, lower=lower, upper=upper)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rrelu(x, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        shown = f"lower={self.lower}, upper={self.upper}, training={self.training}, dtype={self._dtype}"
+        return shown + (f", name={self._name}" if self._name else "")
+
+
+class Sigmoid(Configured):
+    """1 / (1 + exp(-x))."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.sigmoid(x)
+
+
+class LogSigmoid(Configured):
+    """log(1 / (1 + exp(-x)))."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.log_sigmoid(x)
+
+
+class Softplus(Configured):
+    """log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold."""
+
+    _shown = ("beta", "threshold")
+
+    def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
+        super().__init__(name, beta=beta, threshold=threshold)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.softplus(x, self.beta, self.threshold)
+
+
+class Softshrink(Configured):
+    """x moved toward 0 by threshold; 0 inside of it."""
+
+    _shown = ("threshold",)
+
+    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+        super().__init__(name, threshold=threshold)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.softshrink(x, self.threshold)
+
+
+class Softsign(Configured):
+    """x / (1 + |x|)."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.softsign(x)
+
+
+class Swish(Configured):
+    """x * sigmoid(x)."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.swish(x)
+
+
+class Silu(Configured):
+    """x * sigmoid(x)."""
+
+    _shown = ("inplace",)
+
+    def __init__(self, inplace: bool = False, name: str | None = None) -> None:
+        super().__init__(name, inplace=inplace)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.silu(x, self.inplace)
+
+
+class Mish(Configured):
+    """x * tanh(softplus(x))."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.mish(x)
+
+
+class Tanh(Configured):
+    """tanh(x)."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.tanh(x)
+
+
+class Tanhshrink(Configured):
+    """x - tanh(x)."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.tanhshrink(x)
+
+
+class ThresholdedReLU(Configured):
+    """x where x > threshold, else value."""
+
+    _shown = ("threshold", "value")
+
+    def __init__(self, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> None:
+        super().__init__(name, threshold=threshold, value=value)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.thresholded_relu(x, self.threshold, self.value)
+
+
+class Softmax(Configured):
+    """exp(x) divided by its sum along ``axis``."""
+
+    _shown = ("axis",)
+
+    def __init__(self, axis: int = -1, name: str | None = None) -> None:
+        super().__init__(name, axis=axis)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.softmax(x, self.axis)
+
+
+class Softmax2D(Configured):
+    """Softmax over the channels of [N, C, H, W] or [C, H, W]."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x.shape) not in (3, 4):
+            raise ShapeError(message(f"Softmax2D: x has shape {list(x.shape)}", "it must have 3 or 4 axes"))
+        return F.softmax(x, -3)
+
+
+class LogSoftmax(Configured):
+    """The logarithm of softmax along ``axis``."""
+
+    _shown = ("axis",)
+
+    def __init__(self, axis: int = -1, name: str | None = None) -> None:
+        super().__init__(name, axis=axis)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.log_softmax(x, self.axis)
+
+
+class Maxout(Configured):
+    """The maximum over each of groups of ``groups`` channels."""
+
+    _shown = ("groups", "axis")
+
+    def __init__(self, groups: int, axis: int = 1, name: str | None = None) -> None:
+        super().__init__(name, groups=groups, axis=axis)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.maxout(x, self.groups, self.axis)
+
+
+class GLU(Configured):
+    """The first half along ``axis`` times the sigmoid of the second."""
+
+    _shown = ("axis",)
+
+    def __init__(self, axis: int = -1, name: str | None = None) -> None:
+        super().__init__(name, axis=axis)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.glu(x, self.axis)
+
+
+SiLU = Silu
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Maxout", "Mish", "PReLU",
+    "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Silu", "Softmax", "Softmax2D", "Softplus", "Softshrink", "Softsign", "Swish", "Tanh", "Tanhshrink",
+    "ThresholdedReLU",
+]  # fmt: skip

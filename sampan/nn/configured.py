@@ -1,0 +1,25 @@
+"""The base of layers without parameters of their own, whose settings are attributes that their repr shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .layer import Layer
+
+
+class Configured(Layer):
+    """A layer whose keyword arguments become attributes; ``_shown`` names those that its repr shows, in order."""
+
+    _shown: tuple[str, ...] = ()
+
+    def __init__(self, name: str | None = None, **settings: Any) -> None:
+        super().__init__()
+        self._name = name
+        for key, value in settings.items():
+            setattr(self, key, value)
+
+    def extra_repr(self) -> str:
+        shown = [f"{key.strip('_')}={getattr(self, key)}" for key in self._shown]
+        if self._name is not None:
+            shown.append(f"name={self._name}")
+        return ", ".join(shown)
