@@ -13,6 +13,7 @@ from . import (
     loss,
     normalization,
     optimizer_steps,
+    padding,
     pooling,
     random,
     reduction,
@@ -21,6 +22,7 @@ from . import (
     slicing,
     special_functions,
     statistics,
+    stochastic,
     subscript,
     unary,
 )
@@ -43,6 +45,7 @@ __all__ = [
     "loss",
     "normalization",
     "optimizer_steps",
+    "padding",
     "pooling",
     "random",
     "reduction",
@@ -51,6 +54,7 @@ __all__ = [
     "slicing",
     "special_functions",
     "statistics",
+    "stochastic",
     "subscript",
     "unary",
 ]

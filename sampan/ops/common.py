@@ -64,6 +64,9 @@ def dropout_op(x, p_drop, mask_shape, is_scaled, key):
 def _embedding_gradient(op_, g):
     ids, weight = op_.inputs
     dw = p.scatter(p.full(weight.shape, 0, g.dtype), ids, g, 0, "add")
+    if op_.attributes["scale_grad_by_freq"]:
+        count = p.scatter(p.full((weight.shape[0],), 0, g.dtype), ids, p.full(ids.shape, 1, g.dtype), 0, "add")
+        dw = p.div(dw, p.broadcast_to(p.reshape(p.maximum(count, 1), (weight.shape[0], 1)), weight.shape))
     padding = op_.attributes["padding_idx"]
     if padding is not None:
         row = padding + weight.shape[0] if padding < 0 else padding
@@ -79,8 +82,8 @@ def _embedding_gradient(op_, g):
     gradient=_embedding_gradient,
     tests="noempty",
 )
-def embedding_op(x, weight, padding_idx):
-    """Rows of weight at the ids; zeros, and no gradient, at ``padding_idx``."""
+def embedding_op(x, weight, padding_idx, scale_grad_by_freq=False):
+    """Rows of weight at the ids; zeros, and no gradient, at ``padding_idx``. A negative id is moved out of range, so that it raises."""
     if x.dtype not in ("int32", "int64"):
         raise DTypeError(message(f"embedding(): x is {x.dtype}", "ids must be int32 or int64", "cast them first"))
     if weight.ndim != 2:
@@ -91,7 +94,7 @@ def embedding_op(x, weight, padding_idx):
         raise ArgumentError(
             message(f"embedding(): padding_idx={padding_idx}", f"it must be in [{-weight.shape[0]}, {weight.shape[0] - 1}]")
         )
-    rows = p.gather(weight, x, 0)
+    rows = p.gather(weight, p.select(p.lt(x, 0), p.sub(x, weight.shape[0]), x), 0)
     if padding_idx is None:
         return rows
     row = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx

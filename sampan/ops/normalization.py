@@ -46,11 +46,12 @@ def _channel_shape(x, channel):
 
 @op(
     operands=("x", "running_mean", "running_var", "weight", "bias"),
+    updates=("running_mean", "running_var"),
     samples=[(real(4, 3, 2), real(3), positive(3), real(3), real(3), 0.9, 1e-5, 1)],
     tests="nograd noempty",
 )
 def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsilon, channel):
-    """(x normalised by its own statistics, the new running mean and variance). https://arxiv.org/abs/1502.03167"""
+    """(the new running mean and variance, x normalised by its own statistics). https://arxiv.org/abs/1502.03167"""
     wide = _wide(x)
     axes = tuple(k for k in range(x.ndim) if k != channel)
     mean, variance = mean_and_variance(wide, axes)
@@ -61,7 +62,7 @@ def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsil
         p.add(p.mul(r, momentum), p.mul(p.cast(p.detach(p.reshape(s, flat)), r.dtype), 1 - momentum))
         for r, s in ((running_mean, mean), (running_var, variance))
     ]
-    return p.cast(y, x.dtype), p.detach(new[0]), p.detach(new[1])
+    return p.detach(new[0]), p.detach(new[1]), p.cast(y, x.dtype)
 
 
 @op(operands=("x", "running_mean", "running_var", "weight", "bias"), tests="noempty")

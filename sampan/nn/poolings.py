@@ -1,0 +1,524 @@
+"""Pooling layers; each computes the function of its name in ``nn.functional``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from . import functional as F
+from .configured import Configured
+
+
+class _Pool(Configured):
+    _shown = ("kernel_size", "stride", "padding")
+
+
+class MaxPool1D(_Pool):
+    """The maximum of every window of [N, C, L].
+
+    Args:
+        kernel_size: the window's size: an integer, or one for each spatial axis.
+        stride: the windows' distance; by default their size.
+        padding: an integer; one, or two, for each spatial axis; ``"same"`` or ``"valid"``.
+        return_mask: also give where each maximum is, as its flat position in the spatial axes.
+        ceil_mode: a last window may reach over the edge.
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        return_mask: bool = False,
+        ceil_mode: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name, kernel_size=kernel_size, stride=stride, padding=padding, return_mask=return_mask, ceil_mode=ceil_mode
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return F.max_pool1d(x, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode)
+
+
+class MaxPool2D(_Pool):
+    """The maximum of every window of [N, C, H, W].
+
+    Args:
+        kernel_size: the window's size: an integer, or one for each spatial axis.
+        stride: the windows' distance; by default their size.
+        padding: an integer; one, or two, for each spatial axis; ``"same"`` or ``"valid"``.
+        return_mask: also give where each maximum is, as its flat position in the spatial axes.
+        ceil_mode: a last window may reach over the edge.
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        return_mask: bool = False,
+        ceil_mode: bool = False,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            return_mask=return_mask,
+            ceil_mode=ceil_mode,
+            data_format=data_format,
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode, self.data_format)
+
+
+class MaxPool3D(_Pool):
+    """The maximum of every window of [N, C, D, H, W].
+
+    Args:
+        kernel_size: the window's size: an integer, or one for each spatial axis.
+        stride: the windows' distance; by default their size.
+        padding: an integer; one, or two, for each spatial axis; ``"same"`` or ``"valid"``.
+        return_mask: also give where each maximum is, as its flat position in the spatial axes.
+        ceil_mode: a last window may reach over the edge.
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        return_mask: bool = False,
+        ceil_mode: bool = False,
+        data_format: str = "NCDHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            return_mask=return_mask,
+            ceil_mode=ceil_mode,
+            data_format=data_format,
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return F.max_pool3d(x, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode, self.data_format)
+
+
+class AvgPool1D(_Pool):
+    """The mean of every window of [N, C, L].
+
+    Args:
+        kernel_size: the window's size: an integer, or one for each spatial axis.
+        stride: the windows' distance; by default their size.
+        padding: an integer; one, or two, for each spatial axis; ``"same"`` or ``"valid"``.
+        exclusive: padding does not count.
+        ceil_mode: a last window may reach over the edge.
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        exclusive: bool = True,
+        ceil_mode: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, kernel_size=kernel_size, stride=stride, padding=padding, exclusive=exclusive, ceil_mode=ceil_mode)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.exclusive, self.ceil_mode)
+
+
+class AvgPool2D(_Pool):
+    """The mean of every window of [N, C, H, W].
+
+    Args:
+        kernel_size: the window's size: an integer, or one for each spatial axis.
+        stride: the windows' distance; by default their size.
+        padding: an integer; one, or two, for each spatial axis; ``"same"`` or ``"valid"``.
+        exclusive: padding does not count.
+        ceil_mode: a last window may reach over the edge.
+        divisor_override: divide by this number.
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        exclusive: bool = True,
+        divisor_override: float | None = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            exclusive=exclusive,
+            divisor_override=divisor_override,
+            data_format=data_format,
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return F.avg_pool2d(
+            x,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.exclusive,
+            self.divisor_override,
+            self.data_format,
+        )
+
+
+class AvgPool3D(_Pool):
+    """The mean of every window of [N, C, D, H, W].
+
+    Args:
+        kernel_size: the window's size: an integer, or one for each spatial axis.
+        stride: the windows' distance; by default their size.
+        padding: an integer; one, or two, for each spatial axis; ``"same"`` or ``"valid"``.
+        exclusive: padding does not count.
+        ceil_mode: a last window may reach over the edge.
+        divisor_override: divide by this number.
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        exclusive: bool = True,
+        divisor_override: float | None = None,
+        data_format: str = "NCDHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            exclusive=exclusive,
+            divisor_override=divisor_override,
+            data_format=data_format,
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return F.avg_pool3d(
+            x,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.exclusive,
+            self.divisor_override,
+            self.data_format,
+        )
+
+
+class AdaptiveAvgPool1D(Configured):
+    """The mean of ``output_size`` windows that cover [N, C, L]; None keeps an axis."""
+
+    _shown = ("output_size",)
+
+    def __init__(self, output_size: Any, name: str | None = None) -> None:
+        super().__init__(name, output_size=output_size)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.adaptive_avg_pool1d(x, self.output_size)
+
+
+class AdaptiveAvgPool2D(Configured):
+    """The mean of ``output_size`` windows that cover [N, C, H, W]; None keeps an axis."""
+
+    _shown = ("output_size",)
+
+    def __init__(self, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> None:
+        super().__init__(name, output_size=output_size, data_format=data_format)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.adaptive_avg_pool2d(x, self.output_size, self.data_format)
+
+
+class AdaptiveAvgPool3D(Configured):
+    """The mean of ``output_size`` windows that cover [N, C, D, H, W]; None keeps an axis."""
+
+    _shown = ("output_size",)
+
+    def __init__(self, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
+        super().__init__(name, output_size=output_size, data_format=data_format)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.adaptive_avg_pool3d(x, self.output_size, self.data_format)
+
+
+class AdaptiveMaxPool1D(Configured):
+    """The maximum of ``output_size`` windows that cover [N, C, L]; None keeps an axis."""
+
+    _shown = (
+        "output_size",
+        "return_mask",
+    )
+
+    def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
+        super().__init__(name, output_size=output_size, return_mask=return_mask)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.adaptive_max_pool1d(x, self.output_size, self.return_mask)
+
+
+class AdaptiveMaxPool2D(Configured):
+    """The maximum of ``output_size`` windows that cover [N, C, H, W]; None keeps an axis."""
+
+    _shown = (
+        "output_size",
+        "return_mask",
+    )
+
+    def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
+        super().__init__(name, output_size=output_size, return_mask=return_mask)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.adaptive_max_pool2d(x, self.output_size, self.return_mask)
+
+
+class AdaptiveMaxPool3D(Configured):
+    """The maximum of ``output_size`` windows that cover [N, C, D, H, W]; None keeps an axis."""
+
+    _shown = (
+        "output_size",
+        "return_mask",
+    )
+
+    def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
+        super().__init__(name, output_size=output_size, return_mask=return_mask)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.adaptive_max_pool3d(x, self.output_size, self.return_mask)
+
+
+class MaxUnPool1D(Configured):
+    """The inverse of ``MaxPool1D``: values at the positions that its mask holds, zeros elsewhere."""
+
+    _shown = ("output_size",)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        data_format: str = "NCL",
+        output_size: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
+        )
+
+    def forward(self, x: Tensor, indices: Tensor) -> Tensor:
+        return F.max_unpool1d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, self.output_size)
+
+
+class MaxUnPool2D(Configured):
+    """The inverse of ``MaxPool2D``: values at the positions that its mask holds, zeros elsewhere."""
+
+    _shown = ("output_size",)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        data_format: str = "NCHW",
+        output_size: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
+        )
+
+    def forward(self, x: Tensor, indices: Tensor) -> Tensor:
+        return F.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, self.output_size)
+
+
+class MaxUnPool3D(Configured):
+    """The inverse of ``MaxPool3D``: values at the positions that its mask holds, zeros elsewhere."""
+
+    _shown = ("output_size",)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        data_format: str = "NCDHW",
+        output_size: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
+        )
+
+    def forward(self, x: Tensor, indices: Tensor) -> Tensor:
+        return F.max_unpool3d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, self.output_size)
+
+
+class LPPool1D(Configured):
+    """The ``norm_type``-norm of every window of [N, C, L]."""
+
+    _shown = (
+        "norm_type",
+        "kernel_size",
+        "stride",
+        "padding",
+    )
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        data_format: str = "NCL",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            norm_type=float(norm_type),
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            data_format=data_format,
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return F.lp_pool1d(x, self.norm_type, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.data_format)
+
+
+class LPPool2D(Configured):
+    """The ``norm_type``-norm of every window of [N, C, H, W]."""
+
+    _shown = (
+        "norm_type",
+        "kernel_size",
+        "stride",
+        "padding",
+    )
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            norm_type=float(norm_type),
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            data_format=data_format,
+        )
+
+    def forward(self, x: Tensor) -> Any:
+        return F.lp_pool2d(x, self.norm_type, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.data_format)
+
+
+class FractionalMaxPool2D(Configured):
+    """The maximum of ``output_size`` windows of [N, C, H, W] whose places are drawn at random."""
+
+    _shown = (
+        "output_size",
+        "return_mask",
+    )
+
+    def __init__(
+        self,
+        output_size: Any,
+        kernel_size: Any = None,
+        random_u: float | None = None,
+        return_mask: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, output_size=output_size, kernel_size=kernel_size, random_u=random_u, return_mask=return_mask)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.fractional_max_pool2d(x, self.output_size, self.kernel_size, self.random_u, self.return_mask)
+
+
+class FractionalMaxPool3D(Configured):
+    """The maximum of ``output_size`` windows of [N, C, D, H, W] whose places are drawn at random."""
+
+    _shown = (
+        "output_size",
+        "return_mask",
+    )
+
+    def __init__(
+        self,
+        output_size: Any,
+        kernel_size: Any = None,
+        random_u: float | None = None,
+        return_mask: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, output_size=output_size, kernel_size=kernel_size, random_u=random_u, return_mask=return_mask)
+
+    def forward(self, x: Tensor) -> Any:
+        return F.fractional_max_pool3d(x, self.output_size, self.kernel_size, self.random_u, self.return_mask)
+
+
+AdaptiveMaxPool1d = AdaptiveMaxPool1D
+AdaptiveMaxPool2d = AdaptiveMaxPool2D
+AdaptiveMaxPool3d = AdaptiveMaxPool3D
+LPPool1d = LPPool1D
+LPPool2d = LPPool2D
+
+__all__ = [
+    "AdaptiveAvgPool1D",
+    "AdaptiveAvgPool2D",
+    "AdaptiveAvgPool3D",
+    "AdaptiveMaxPool1D",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2D",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3D",
+    "AdaptiveMaxPool3d",
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
+    "FractionalMaxPool2D",
+    "FractionalMaxPool3D",
+    "LPPool1D",
+    "LPPool1d",
+    "LPPool2D",
+    "LPPool2d",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
+    "MaxUnPool1D",
+    "MaxUnPool2D",
+    "MaxUnPool3D",
+]
