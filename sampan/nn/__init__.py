@@ -19,3 +19,6 @@ Module = Layer
 ModuleList = LayerList  # noqa: F405
 ModuleDict = LayerDict  # noqa: F405
 Conv1d, Conv2d, Conv3d = Conv1D, Conv2D, Conv3D  # noqa: F405
+
+__all__ = ["ParamAttr", "Parameter", "functional", "initializer"]
+__all__ += [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Layer)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ...tensor import public_names
-from .inputs import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, embedding, feature_alpha_dropout
-from .norms import batch_norm, instance_norm
-from .padding import pad, zeropad2d
+from ...tensor import OPS, public_names
+from .inputs import *  # noqa: F403
+from .norms import *  # noqa: F403
+from .padding import *  # noqa: F403
 
 globals().update(public_names("nn.functional"))
-globals().update({name: public_names("")[name] for name in ("tanh", "tanh_", "diag_embed") if name in public_names("")})
+tanh, tanh_, diag_embed = OPS["tanh"], OPS["tanh_"], OPS["diag_embed"]
+
+__all__ = ["diag_embed", "tanh", "tanh_"]
+__all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_") and name != "public_names"]
