@@ -14,19 +14,19 @@ WHITE = frozenset(
 BLACK = frozenset(
     {
         "acos", "asin", "atanh", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosh", "cross_entropy", "ctc_loss", "cumprod", "cumsum",
-        "dist", "embedding_op", "erfinv", "exp", "expm1", "group_norm", "interpolate", "kl_div", "layer_norm", "log", "log10", "log2", "log_loss",
+        "dist", "embedding", "erfinv", "exp", "expm1", "group_norm", "interpolate", "kl_div", "layer_norm", "log", "log10", "log2", "log_loss",
         "log_softmax", "logsumexp", "mean", "mse_loss", "nll_loss", "norm", "p_norm", "pow", "prod", "reciprocal", "renorm", "rms_norm", "rsqrt",
         "scatter", "sinh", "smooth_l1_loss", "softmax", "softplus", "square", "sum", "tan", "tanhshrink", "triplet_margin_loss", "vector_norm",
     }
 )  # fmt: skip
 
 #: Under O2 only these stay in float32.
-BLACK_O2 = frozenset({"embedding_op", "interpolate", "scatter"})
+BLACK_O2 = frozenset({"embedding", "interpolate", "scatter"})
 
 #: Names by which users know operators, to ours.
 ALIASES = {
-    "lookup_table_v2": "embedding_op",
-    "embedding": "embedding_op",
+    "lookup_table_v2": "embedding",
+    "embedding": "embedding",
     "matmul_v2": "matmul",
     "mul": "matmul",
     "reduce_sum": "sum",

@@ -180,9 +180,3 @@ def logspace(start, stop, num, base=10.0, dtype=None):
         raise ArgumentError(message(f"logspace(): num={num}", "it must be at least 1"))
     exponent = _line(float(start), float(stop), num)
     return p.cast(p.pow(p.full((num,), float(base), "float64"), exponent), _dtype("logspace", dtype))
-
-
-@op("clone", method=True, reference=lambda x: x, samples=[(real(2, 3),)])
-def clone(x):
-    """A copy of x, with its gradient flowing to x."""
-    return x

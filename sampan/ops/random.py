@@ -119,7 +119,7 @@ def randint_like(x, low=0, high=None, dtype=None, key=None):
 
 
 @op(operands=("mean", "std", "key"), tests="nograd noempty")
-def normal_op(mean, std, shape, key):
+def normal_draw(mean, std, shape, key):
     """mean + std * standard normal numbers, of the operands' broadcast shape or of ``shape``."""
     mean, std = matched(mean, std)
     if not dtypes.is_differentiable(mean.dtype):
@@ -130,7 +130,7 @@ def normal_op(mean, std, shape, key):
 
 
 @op(operands=("x", "key"), tests="nograd noempty")
-def bernoulli_op(x, probability, key=None):
+def bernoulli_draw(x, probability, key=None):
     """1 with probability x (or ``probability``, where it is no None), else 0; shaped like x, in its dtype."""
     wide = "float64" if x.dtype == "float64" else "float32"
     chance = p.cast(x, wide) if probability is None else p.full(x.shape, float(probability), wide)

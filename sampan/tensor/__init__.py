@@ -47,4 +47,4 @@ refresh_context()
 
 globals().update(public_names(""))
 
-__all__ = ["OPS", "Parameter", "Size", "Tensor", "attach", "composed", "functions", "public_names", "share_array", "to_tensor"]
+__all__ = ["OPS", "Parameter", "Size", "Tensor", "attach", "composed", "functions", "public_names", "random_functions", "share_array", "to_tensor"]

@@ -54,7 +54,7 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
         _outside("bernoulli", "x", array, ~((array >= 0) & (array <= 1)), "a probability in [0, 1]")
     elif not 0 <= p <= 1:
         raise ArgumentError(message(f"bernoulli(): p={p}", "it must be in [0, 1]"))
-    return OPS["bernoulli_op"](x, p)
+    return OPS["bernoulli_draw"](x, p)
 
 
 @composed("normal")
@@ -67,7 +67,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None 
         shape: of the result when both are numbers; one element by default.
     """
     is_plain = not isinstance(mean, Tensor) and not isinstance(std, Tensor)
-    drawn = OPS["normal_op"](mean, std, ([1] if shape is None else shape) if is_plain else None)
+    drawn = OPS["normal_draw"](mean, std, ([1] if shape is None else shape) if is_plain else None)
     return drawn if out is None else _written(out, drawn)
 
 
@@ -186,7 +186,7 @@ def uniform_(x: Tensor, min: float = -1.0, max: float = 1.0, seed: int = 0, name
 @composed("normal_", method=True)
 def normal_(x: Tensor, mean: Any = 0.0, std: Any = 1.0, name: str | None = None) -> Tensor:
     """Fill x with normal numbers; gives x."""
-    return _fill(x, OPS["normal_op"](mean, std, list(x.shape)))
+    return _fill(x, OPS["normal_draw"](mean, std, list(x.shape)))
 
 
 @composed("log_normal_", method=True)
