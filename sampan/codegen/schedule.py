@@ -19,6 +19,8 @@ _MAP_BLOCK, _COLUMN_BLOCK = 8192, 128
 #: Elements of one part of a split reduction, and the most parts.
 _SPLIT_BLOCK, _MOST_PARTS = 16384, 256
 _SCRATCH_ROUNDING = 64
+#: A row of fewer lanes than this is walked step by step, for many rows at once, when there are so many rows.
+_SHORT_LANE, _LONG_LANE = 8, 64
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +80,7 @@ def make_nest(trace: Trace, order: Sequence[Axis], accesses: Sequence[Access]) -
     indexed = {s.attr for s in trace.steps if s.op == "index"}
     if not reduced:
         runs = _collapse(order, accesses, indexed)
-        return Nest(runs[:-1], [], runs[-1] if runs else [], "map")
+        return _with_long_lane(Nest(runs[:-1], [], runs[-1] if runs else [], "map"))
     kept = [a for a in order if a not in reduced]
     inside = [a for a in order if a in reduced]
     if any(s.op == "reduce" and str(s.attr).startswith("arg") for s in trace.steps):
@@ -88,9 +90,20 @@ def make_nest(trace: Trace, order: Sequence[Axis], accesses: Sequence[Access]) -
         is_row = order[-1] in reduced
     if is_row:
         runs = _collapse(inside, accesses, indexed)
-        return Nest(_collapse(kept, accesses, indexed), runs[:-1], runs[-1], "row")
+        return _with_long_lane(Nest(_collapse(kept, accesses, indexed), runs[:-1], runs[-1], "row"))
     runs = _collapse(kept, accesses, indexed)
     return Nest(runs[:-1], _collapse(inside, accesses, indexed), runs[-1], "column")
+
+
+def _with_long_lane(nest: Nest) -> Nest:
+    """The nest with a long outer axis as its lane where the lane is so short that starting each row would take most of the time."""
+    if size_of(nest.lane) >= _SHORT_LANE or not nest.outer:
+        return nest
+    long = max(range(len(nest.outer)), key=lambda k: size_of(nest.outer[k]))
+    if size_of(nest.outer[long]) < _LONG_LANE:
+        return nest
+    outer = [run for k, run in enumerate(nest.outer) if k != long]
+    return Nest(outer, [*nest.inner, nest.lane], nest.outer[long], "column")
 
 
 def _collapse(axes: Sequence[Axis], accesses: Sequence[Access], indexed: set[Axis]) -> list[list[Axis]]:

@@ -414,3 +414,10 @@ def test_large_operands_that_cross_the_loops_are_copied_first():
     assert check(lambda x: p.reshape(p.transpose(x, (1, 0)), (160 * 170,)), x).instruction_count == 1
     check(lambda x, y: p.reduce_sum(p.mul(p.transpose(x, (1, 0)), y), (1,)), x, y)
     check_inplace(lambda x, y: p.add(x, p.transpose(y, (1, 0))), [x, y], {0: 0})
+
+
+def test_short_rows_are_walked_many_at_once():
+    assert check(lambda x, w: p.mul(p.exp(x), w), real(200, 3), real(3)).instruction_count == 1
+    check(lambda x: (p.reduce_sum(x, (1,)), p.reduce_argmax(x, (1,)), softmax(x, 1)), real(200, 3))
+    check(lambda x: (p.reduce_sum(x, (1, 2)), p.reduce_argmax(x, (1, 2))), real(100, 2, 5).transpose(0, 2, 1))
+    check(lambda x: (p.add(x, p.cast(p.iota(x.shape, 1), "float32")), p.reduce_max(x, (0,))), real(200, 3))
