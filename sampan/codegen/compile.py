@@ -29,7 +29,7 @@ def compile_program(
         view_outputs: output -> the input it shares memory with, when its value is a view of that input that strides can express.
             Every other output is a fresh storage.
         inplace: output -> the input it is written into; dtype and shape are equal. The caller sees to it that such an input
-            overlaps no other input, unless both are the very same elements in the same layout.
+            overlaps no other input. (A single one may be another input too, the very same elements in the same layout.)
         output_layouts: output -> the layout it must have.
     """
     if flags.dumps("program"):

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from ..base.errors import IRError
 from ..ir.program import Op, Program, Value
 from ..ops.primitives.core import PRIMITIVES
-from .index_maps import Axis, Dims, plain_indices, view_base
+from .index_maps import Axis, Dims, base_of, plain_indices, view_base
 
 #: More Ops than this in one kernel cost registers and compile time, and gain nothing.
 _MOST_OPS = 128
 #: A reduction with fewer independent parts than this, over this many elements or more, takes two stages.
 _FEW_PARTS, _MANY_ELEMENTS = 16, 1 << 16
+#: What has fewer elements than the domain by this factor is no reason to join it: reading it costs nothing.
+_SMALL_FACTOR = 8
 #: Lanes that a part of a column reduction takes.
 _COLUMN_LANES = 64
 
@@ -330,9 +332,9 @@ class Grouping:
                 unit.ancestors |= new.ancestors
 
     def _sibling(self, op: Op) -> Unit | None:
-        """A group that reads one of the Op's operands over the same shape, so that they are read once."""
+        """A group that reads one of the Op's large operands over the same shape, so that it is read once."""
         for v in op.inputs:
-            if v.numel < 2:
+            if v.numel < 2 or base_of(v).numel * _SMALL_FACTOR <= v.numel:
                 continue
             for unit in self._readers.get(id(v), ()):
                 group = unit.group

@@ -27,6 +27,13 @@ def plain_indices(dims: Dims) -> Indices:
     return tuple((a, 0, 1) for a in dims)
 
 
+def base_of(value: Value) -> Value:
+    """The value whose elements this one shows."""
+    while value.op is not None and PRIMITIVES[value.op.name].family == "view":
+        value = value.op.inputs[0]
+    return value
+
+
 def view_base(value: Value, indices: Indices) -> tuple[Value, Indices] | None:
     """The value that a view at these indices shows, and where; None when a reshape joins or splits axes."""
     op = value.op

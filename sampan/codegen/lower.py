@@ -16,7 +16,7 @@ from ..ops.primitives.core import PRIMITIVES
 from .epilogues import BIAS_AXIS, Epilogue, Work, fuse_epilogues
 from .form_groups import Grouping, Unit
 from .host import copy_elements, host_function
-from .index_maps import Axis
+from .index_maps import Axis, base_of
 from .lower_kernels import DirectTarget, lower_trace
 from .lower_moves import MOVES
 from .natives import native_of, output_strides
@@ -129,9 +129,12 @@ class Lowering:
         found: dict[int, DirectTarget] = {}
         for j, i in inplace.items():
             value, target = self.program.outputs[j], self.writer.input_place(i)
-            # an input of the same layout may be the very same tensor
+            # an input of the same layout may be the very same tensor, as in x.add_(x); not so in lists of them
+            layout = self.writer.input_layouts[i]
             same = {
-                id(v) for k, v in enumerate(self.program.inputs) if self.writer.input_layouts[k] == self.writer.input_layouts[i]
+                id(v)
+                for k, v in enumerate(self.program.inputs)
+                if k == i or (len(inplace) == 1 and self.writer.input_layouts[k] == layout)
             }
             last_read = max((n for n, item in enumerate(work) if any(id(base_of(v)) in same for v in item.reads)), default=-1)
             written = next((n for n, item in enumerate(work) if any(v is value for t in item.traces for v, _, _ in t.stores)), -1)
@@ -259,13 +262,6 @@ class Lowering:
             if not same_elements(results[j], target):
                 self.copy(self.program.outputs[j], results[j], target)
             results[j] = target
-
-
-def base_of(value: Value) -> Value:
-    """The value whose elements this one shows."""
-    while value.op is not None and PRIMITIVES[value.op.name].family == "view":
-        value = value.op.inputs[0]
-    return value
 
 
 def _fast_axis(place: Place) -> int | None:

@@ -10,6 +10,7 @@ from sampan.passes.drop_dead import drop_dead
 from sampan.passes.expand_definitions import expand_definitions
 from sampan.passes.fold_constants import fold_constants
 from sampan.passes.merge_common import merge_common
+from sampan.passes.narrow_broadcasts import narrow_broadcasts
 from sampan.passes.pipeline import PIPELINE, run_passes
 from sampan.passes.simplify_algebra import simplify_algebra
 
@@ -153,6 +154,22 @@ def test_constants_that_differ_in_the_sign_of_zero_are_not_merged():
         "  %2: float32[] = div(%0, %1)\n  return %2"
     )
     assert_becomes(merge_common, body, body)
+
+
+def test_maps_of_repeated_values_are_computed_once():
+    assert_becomes(
+        narrow_broadcasts,
+        "%0: float32[2, 3] = broadcast_to(%a) {shape=(2, 3)}\n  %1: float32[2, 3] = broadcast_to(%b) {shape=(2, 3)}\n"
+        "  %2: float32[2, 3] = add(%0, %1)\n  %3: float32[2, 3] = exp(%2)\n  return %3",
+        "%0: float32[3] = broadcast_to(%b) {shape=(3,)}\n  %1: float32[3] = add(%a, %0)\n  %2: float32[3] = exp(%1)\n"
+        "  %3: float32[2, 3] = broadcast_to(%2) {shape=(2, 3)}\n  return %3",
+        "%a: float32[3], %b: float32[]",
+    )
+
+
+def test_a_map_with_an_operand_of_full_size_stays():
+    body = "%0: float32[2, 3] = broadcast_to(%a) {shape=(2, 3)}\n  %1: float32[2, 3] = add(%0, %x)\n  return %1"
+    assert_becomes(narrow_broadcasts, body, body, f"{X}, %a: float32[3]")
 
 
 def test_what_nothing_depends_on_is_dropped():
