@@ -12,7 +12,6 @@ from .. import _rt
 from ..autodiff.partition import Partition, partition
 from ..base import dtypes, nest
 from ..base.errors import DTypeError, SampanError, ShapeError, message
-from ..codegen.compile import compile_program
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Program, Value
 from ..ir.rewrite import inline
@@ -124,6 +123,13 @@ def updated_operands(definition: OpDef, args: Sequence[Any]) -> dict[int, int]:
             found[parameter.name] = range(at, at + count)
             at += count
     return dict(enumerate(k for name in definition.updates for k in found[name]))
+
+
+def compile_program(program: Program, layouts: Sequence[Any], **options: Any) -> Any:
+    """The Plan, as ``codegen.compile.compile_program`` gives it; the compiler and LLVM are loaded by the first one."""
+    from ..codegen.compile import compile_program as compile_now
+
+    return compile_now(program, layouts, **options)
 
 
 def layout_of(operand: Any) -> Any:
@@ -270,8 +276,14 @@ def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], 
     op = _rt.Op(name, parameters, lambda op, args: miss(args), definition.aliases)
     op.static = lambda op, args: static(args)
     op.__doc__ = definition.body.__doc__
-    op.__signature__ = inspect.Signature(
-        [inspect.Parameter(p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in definition.parameters]
-        + [inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)]
-    )
+    op.definition = definition
     return op
+
+
+def _signature(op: Any) -> inspect.Signature:
+    named = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(p.name, named, default=p.default) for p in op.definition.parameters]
+    return inspect.Signature([*parameters, inspect.Parameter("name", named, default=None)])
+
+
+_rt.Op.__signature__ = property(_signature)  # made when asked for: there are hundreds of operators
