@@ -14,12 +14,15 @@ from .base.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, XPUPlace
 from .tensor import Parameter, Size, Tensor, to_tensor
 from .tensor.functions import *  # noqa: F403
 from .tensor.printing import set_printoptions
-from .tensor.random import get_rng_state, seed, set_rng_state
+from .tensor.random import Generator, get_cuda_rng_state, get_rng_state, seed, set_cuda_rng_state, set_rng_state
+from .tensor.random import seed as manual_seed
+from .tensor.typed import *  # noqa: F403
 from .version import full_version as __version__
 
 globals().update(tensor.public_names(""))
 globals().update(_rt.dtypes)
 dtype = _rt.DType
+globals().update({name: _rt.dtypes[of] for name, of in tensor.DTYPE_ALIASES.items()})
 
 #: Public names that load their module when first used.
 _LAZY_NAMES = {
@@ -32,9 +35,22 @@ _LAZY_NAMES = {
     "summary": "hapi",
     "flops": "hapi",
     "callbacks": "callbacks",
+    "autocast": "amp",
+    "is_autocast_enabled": "amp",
+    "get_autocast_dtype": "amp",
+    "is_compiled_with_cuda": "device",
+    "is_compiled_with_rocm": "device",
+    "is_compiled_with_xpu": "device",
+    "is_compiled_with_ipu": "device",
+    "is_compiled_with_cinn": "device",
+    "is_compiled_with_distribute": "device",
+    "is_compiled_with_custom_device": "device",
+    **dict.fromkeys(
+        ["softmax", "conv1d", "conv2d", "conv3d", "group_norm", "layer_norm", "adaptive_avg_pool1d"], "nn.functional"
+    ),
 }
 _LAZY_MODULES = frozenset(
-    "nn optimizer io metric amp framework regularizer callbacks hapi vision linalg fft signal device distribution jit static utils version".split()
+    "nn optimizer io metric amp framework regularizer callbacks hapi vision linalg fft signal device distribution jit static utils version random sysconfig".split()
 )
 
 

@@ -215,7 +215,8 @@ def check_optional_libraries(files: list[PythonFile], root: Path, report: Report
 def check_cycles(files: list[PythonFile], report: Report) -> None:
     """The largest import cycle is 1: no module imports itself through others."""
     modules = {f.module for f in files}
-    graph = {f.module: sorted({resolve(i, modules) for i in imports_of(f)} & modules - {f.module}) for f in files}
+    known = modules | {layers.COMPILED}
+    graph = {f.module: sorted({resolve(i, known) for i in imports_of(f)} & modules - {f.module}) for f in files}
     groups = strong_components(graph)
     paths = {f.module: f.path for f in files}
     for group in groups:

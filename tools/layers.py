@@ -21,7 +21,7 @@ class Layer:
 
 
 _FRONT = ("nn", "optimizer", "amp", "metric", "io", "sparse", "static", "jit")
-_FRONT_NAMESPACES = ("autograd", "linalg", "fft", "signal", "distribution", "regularizer", "device", "framework")
+_FRONT_NAMESPACES = ("autograd", "linalg", "fft", "signal", "distribution", "regularizer", "device", "framework", "utils")
 _APPLICATIONS = ("distributed", "inference", "profiler", "vision", "text", "audio", "hapi", "onnx")
 _LOWER = ("base", "ir", "ops", "autodiff", "passes", "codegen", "_rt", "version")
 
@@ -47,6 +47,8 @@ FILE_EXTRAS = {"sampan/codegen/compile.py": ("passes",)}
 # Libraries that only some packages may know; NumPy's ml_dtypes is the one third-party companion of layer 0.
 LIBRARY_OWNERS = {"llvmlite": ("codegen",)}
 BASE_LIBRARIES = ("numpy", "ml_dtypes")
+
+COMPILED = "sampan._rt"  # a module without Python source
 
 ENVIRONMENT_READERS = ("sampan/base/flags.py", "sampan/distributed/env.py")
 

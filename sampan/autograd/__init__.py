@@ -1,6 +1,16 @@
 """Public autograd: backward, Python-defined operators, saved-tensor hooks, Jacobians and Hessians."""
 
-from ..tensor.autograd import PyLayer, PyLayerContext, backward, enable_grad, grad, is_grad_enabled, no_grad, saved_tensors_hooks, set_grad_enabled
+from ..tensor.autograd import (
+    PyLayer,
+    PyLayerContext,
+    backward,
+    enable_grad,
+    grad,
+    is_grad_enabled,
+    no_grad,
+    saved_tensors_hooks,
+    set_grad_enabled,
+)
 from .functional import Hessian, Jacobian, hessian, jacobian, jvp, vjp
 
 __all__ = [

@@ -24,7 +24,9 @@ class Jacobian:
                 raise ArgumentTypeError(message(f"jacobian(): {name} is a {type(t).__name__}", "it must be a Tensor"))
             if t.ndim > limit:
                 kind = "[batch, n]" if is_batched else "[] or [n]"
-                raise ShapeError(message(f"jacobian(): {name} has shape {list(t.shape)}", f"it must be {kind}", "reshape it first"))
+                raise ShapeError(
+                    message(f"jacobian(): {name} has shape {list(t.shape)}", f"it must be {kind}", "reshape it first")
+                )
         self._ys, self._xs, self._is_batched = ys, xs, is_batched
         self._rows: dict[int, Tensor] = {}
         self._whole: Tensor | None = None
@@ -58,7 +60,9 @@ class Jacobian:
         if self._whole is None:
             axis = 1 if self._is_batched else 0
             has_rows = self._ys.ndim > axis
-            self._whole = tensor.stack([self._row(k) for k in range(self._ys.shape[axis])], axis=axis) if has_rows else self._row(0)
+            self._whole = (
+                tensor.stack([self._row(k) for k in range(self._ys.shape[axis])], axis=axis) if has_rows else self._row(0)
+            )
         return self._whole
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -130,7 +134,9 @@ def hessian(ys: Tensor, xs: Any, batch_axis: int | None = None) -> Any:
     is_batched = _is_batched("hessian", batch_axis)
     wanted = [ys.shape[0]] if is_batched and ys.ndim else []
     if ys.size != (wanted[0] if wanted else 1):
-        raise ShapeError(message(f"hessian(): ys has shape {list(ys.shape)}", "it must have one element, or one for each batch entry"))
+        raise ShapeError(
+            message(f"hessian(): ys has shape {list(ys.shape)}", "it must have one element, or one for each batch entry")
+        )
     many = isinstance(xs, (list, tuple))
     firsts = grad(ys, list(xs) if many else xs, create_graph=True, retain_graph=True, allow_unused=True)
     targets = list(xs) if many else [xs]

@@ -85,7 +85,7 @@ def set_flags(flags: Mapping[str, object]) -> None:
     for name, value in flags.items():
         flag = _find(name)
         fits = isinstance(value, type(flag.default)) or (isinstance(flag.default, bool) and value in (0, 1))
-        found.append((flag, type(flag.default)(value) if fits else _parse(flag, str(value))))  # type: ignore[call-overload]
+        found.append((flag, type(flag.default)(value) if fits else _parse(flag, str(value))))  # type: ignore[call-overload, arg-type]
     for flag, value in found:
         flag.value = value
         if flag.on_change:

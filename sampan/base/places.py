@@ -41,7 +41,8 @@ class CPUPlace(Place):
         super().__init__("cpu")
 
 
-def _missing(kind: str) -> UnsupportedError:
+def missing_device(kind: str) -> UnsupportedError:
+    """The error for a device that this build does not have."""
     return UnsupportedError(
         message(f"this build of sampan has no {kind} support", "it computes on the CPU", "use CPUPlace() or set_device('cpu')")
     )
@@ -51,21 +52,21 @@ class CUDAPlace(Place):
     """A CUDA device; this build has none."""
 
     def __init__(self, index: int = 0) -> None:
-        raise _missing("CUDA")
+        raise missing_device("CUDA")
 
 
 class CUDAPinnedPlace(Place):
     """Pinned host memory for CUDA; this build has none."""
 
     def __init__(self) -> None:
-        raise _missing("CUDA")
+        raise missing_device("CUDA")
 
 
 class XPUPlace(Place):
     """A Kunlun XPU device; this build has none."""
 
     def __init__(self, index: int = 0) -> None:
-        raise _missing("XPU")
+        raise missing_device("XPU")
 
 
 CPU = CPUPlace()
@@ -82,6 +83,22 @@ def parse_place(name: str, place: object) -> Place:
         if kind == "cpu":
             return CPU
         if kind in ("gpu", "cuda", "gpu_pinned", "xpu", "npu"):
-            raise _missing(kind)
+            raise missing_device(kind)
         raise ArgumentError(message(f"{name}(): {place!r} is no device", "", "use 'cpu'"))
     raise ArgumentTypeError(message(f"{name}(): place is a {type(place).__name__}", "it must be a Place or a device string"))
+
+
+class Device(str):
+    """A device's name, such as ``cpu``, with its ``type`` and ``index``."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> str:
+        """The kind of device."""
+        return self.split(":")[0]
+
+    @property
+    def index(self) -> int | None:  # type: ignore[override]
+        """The device's number; None where there is one only."""
+        return int(self.split(":")[1]) if ":" in self else None

@@ -22,18 +22,23 @@ _rt.set_error_classes(
 
 from . import composed  # noqa: E402
 from .build import OPS, attach, build, public_names  # noqa: E402
+from .conversions import DTYPE_ALIASES, install_conversions  # noqa: E402
 from .creation import Parameter, Tensor, share_array, to_tensor  # noqa: E402
 from .dispatch import refresh_context  # noqa: E402
-from .methods import Size, install  # noqa: E402
+from .methods import Size, install, install_functions  # noqa: E402
+from .storage_methods import install_storage_methods  # noqa: E402
 from .subscript import Subscripts  # noqa: E402
 
 build()
 install(Subscripts(OPS, to_tensor, composed.mask_indices))
+install_conversions()
+install_storage_methods()
 
 from . import functions, random_functions  # noqa: E402
 from .operators import install_operators  # noqa: E402
 
 install_operators()
+install_functions({**public_names(""), **vars(functions)})
 _rt.set_internal_prefix(str(Path(__file__).resolve().parent.parent))
 _rt.set_record_call_sites(bool(flags.CALL_SITES.value))
 flags.CALL_SITES.on_change = lambda on: _rt.set_record_call_sites(bool(on))
@@ -47,4 +52,17 @@ refresh_context()
 
 globals().update(public_names(""))
 
-__all__ = ["OPS", "Parameter", "Size", "Tensor", "attach", "composed", "functions", "public_names", "random_functions", "share_array", "to_tensor"]
+__all__ = [
+    "DTYPE_ALIASES",
+    "OPS",
+    "Parameter",
+    "Size",
+    "Tensor",
+    "attach",
+    "composed",
+    "functions",
+    "public_names",
+    "random_functions",
+    "share_array",
+    "to_tensor",
+]

@@ -61,6 +61,8 @@ def to_array(data: Any, name: str | None = None) -> np.ndarray[Any, Any]:
     target = None if name is None else dtypes.numpy_dtype(name)
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
+        if array.dtype == np.uint16:  # the bits of bfloat16, as Tensor.numpy() gives them
+            array = array.view(dtypes.numpy_dtype("bfloat16"))
         _require_supported(array)
     else:
         array = _from_python(data)
@@ -85,7 +87,16 @@ def _has_numpy(data: Any) -> bool:
 
 def _from_python(data: Any) -> np.ndarray[Any, Any]:
     if hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
-        return np.asarray(data)
+        array = np.asarray(data)
+        _require_supported(array)
+        return array
+    if not isinstance(data, (bool, int, float, complex, list, tuple, range)):
+        raise ArgumentTypeError(
+            message(
+                f"to_tensor(): the data is a {type(data).__name__}",
+                "it must be a number, a nested list of numbers, an array or a tensor",
+            )
+        )
     try:
         array = np.array(_without_tensors(data))
     except (ValueError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,6 +138,10 @@ def layout_of(operand: Any) -> Any:
     return operand.layout if scalar is None else _rt.Layout(scalar, (), ())
 
 
+#: In-place forms that change the dtype: they give their tensor new memory.
+_REBINDING = frozenset({"cast"})
+
+
 class Dispatcher:
     """One operator's public callable, and how its misses are served."""
 
@@ -167,10 +171,10 @@ class Dispatcher:
         traced = trace(self.definition, args)
         operands = operands_of(self.definition, args)
         inplace = {0: 0} if self.is_inplace else updated_operands(self.definition, args)
-        program = self._checked_inplace(traced.program) if self.is_inplace else traced.program
-        return make_entry(
-            program, traced.structure, operands, view=self.definition.is_view and not self.is_inplace, inplace=inplace
-        )
+        rebinds = self.is_inplace and (self.definition.is_view or self.definition.name in _REBINDING)
+        program = self._checked_inplace(traced.program) if self.is_inplace and not rebinds else traced.program
+        view = self.definition.is_view if not self.is_inplace else rebinds
+        return make_entry(program, traced.structure, operands, view, inplace, rebinds)
 
     def _checked_inplace(self, program: Program) -> Program:
         target, result = program.inputs[0], program.outputs[0]
@@ -194,9 +198,20 @@ class Dispatcher:
 
 
 def make_entry(
-    program: Program, structure: Any, operands: Sequence[Any], view: bool = False, inplace: dict[int, int] | None = None
+    program: Program,
+    structure: Any,
+    operands: Sequence[Any],
+    view: bool = False,
+    inplace: Mapping[int, int] | None = None,
+    rebinds: bool = False,
 ) -> Any:
-    """The runtime's Entry: the forward Plan, what backward needs of it, and how backward Plans are made."""
+    """The runtime's Entry: the forward Plan, what backward needs of it, and how backward Plans are made.
+
+    view: the first output shares memory with the first operand where strides can express it. inplace: output -> the operand that it replaces;
+    ``rebinds``: by giving it another layout or memory, in place of writing into it.
+    """
+    written = {} if rebinds else dict(inplace or {})
+    replaced = list((inplace or {}).items())
     result_count = len(program.outputs)
     wanted: tuple[int, ...] = ()
     if _rt.grad_enabled():
@@ -209,10 +224,10 @@ def make_entry(
     views = {0: 0} if view else {}
     differentiable = _depends_on(program, wanted)
     if not differentiable:
-        plan = compile_program(erase_detach(program), layouts, view_outputs=views, inplace=inplace or {})
-        return _rt.Entry(plan, structure, [], [], None, list((inplace or {}).items()))
+        plan = compile_program(erase_detach(program), layouts, view_outputs=views, inplace=written)
+        return _rt.Entry(plan, structure, [], [], None, replaced)
     cut = partition(program, wanted)
-    plan = compile_program(erase_detach(cut.forward), layouts, view_outputs=views, inplace=inplace or {})
+    plan = compile_program(erase_detach(cut.forward), layouts, view_outputs=views, inplace=written)
     backward = Backward(cut, layouts, plan.output_layouts)
     entry = _rt.Entry(
         plan,
@@ -220,7 +235,7 @@ def make_entry(
         list(cut.saved),
         [k for k in differentiable if k < result_count],
         backward.make,
-        list((inplace or {}).items()),
+        replaced,
     )
     entry.backward_op = backward.recorded
     return entry

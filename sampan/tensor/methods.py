@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import enum
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ import numpy as np
 from .. import _rt
 from ..base import names
 from ..base.dtypes import numpy_dtype
-from ..base.errors import ArgumentTypeError, AutogradError, ShapeError, message
-from ..base.places import CPU, Place, parse_place
+from ..base.errors import ArgumentTypeError, AutogradError, ShapeError, UnsupportedError, message
+from ..base.places import CPU, Device
 from ..ir.program import Value
-from ..ops.arguments import dtype_name
+from ..ops.arguments import normalized_axis
 from .build import OPS, attach
-from .creation import to_array, to_tensor
+from .conversions import numpy
 from .printing import format_tensor
 from .subscript import Subscripts
 
@@ -58,17 +59,6 @@ class Size(list):  # type: ignore[type-arg]
         for n in self:
             count *= n
         return count
-
-
-def numpy(self: Tensor) -> np.ndarray[Any, Any]:
-    """The elements as a new NumPy array; bfloat16 as the uint16 bits, as NumPy has no such type."""
-    array = self.numpy_view()
-    return array.view(np.uint16).copy() if self.dtype.name == "bfloat16" else array.copy()
-
-
-def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-    array = self.numpy_view()
-    return array.astype(dtype) if dtype is not None else array.copy() if copy or copy is None else array
 
 
 def __repr__(self: Tensor) -> str:
@@ -165,81 +155,46 @@ def _rebuild(
     kind: type, array: np.ndarray[Any, Any], dtype: str, stop_gradient: bool, name: str, attributes: dict[str, Any]
 ) -> Tensor:
     data = _rt.from_numpy(array.view(numpy_dtype(dtype)) if dtype == "bfloat16" else array, True)
-    result = data if kind is Tensor else kind.__new__(kind, data)
+    result: Any = data if kind is Tensor else kind.__new__(kind, data)
     result.__dict__.update(attributes)
     result.stop_gradient = stop_gradient
     result.name = name
     return result
 
 
-def astype(self: Tensor, dtype: Any) -> Tensor:
-    """The tensor in another dtype."""
-    return OPS["cast"](self, dtype_name("astype", dtype))
+def element_offset(self: Tensor) -> int:
+    """Bytes from the start of its memory to the first element."""
+    return int(self.offset_bytes)
 
 
-def cpu(self: Tensor) -> Tensor:
-    """The tensor in the CPU's memory: itself, in this build."""
-    return self
+def get_strides(self: Tensor) -> list[int]:
+    """Elements from one position to the next, for each axis."""
+    return list(self.strides)
 
 
-def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor on another device or in another dtype: ``to(device)``, ``to(dtype)``, ``to(other)``, ``to(device, dtype)``."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    kwargs.pop("blocking", None)
-    other = kwargs.pop("other", None)
-    if kwargs:
-        raise ArgumentTypeError(f"to() got unknown arguments {sorted(kwargs)}; it takes device, dtype, blocking and other")
-    for a in args:
-        if isinstance(a, Tensor):
-            other = a
-        elif isinstance(a, bool) or a is None:
-            continue
-        elif isinstance(a, Place) or (
-            isinstance(a, str) and a.split(":")[0] in ("cpu", "gpu", "cuda", "xpu", "npu", "gpu_pinned")
-        ):
-            device = a
-        else:
-            dtype = a
-    if device is not None:
-        parse_place("to", device)
-    if other is not None:
-        dtype = other.dtype
-    return self if dtype is None or dtype_name("to", dtype) == self.dtype.name else astype(self, dtype)
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """Elements from one position to the next along ``dim``, or for each axis."""
+    return get_strides(self) if dim is None else self.strides[normalized_axis("stride", dim, self.ndim)]
 
 
-def set_value(self: Tensor, value: Any) -> None:
-    """Overwrite the elements by those of an array or tensor of equal shape, outside of any gradient."""
-    if isinstance(value, Tensor):
-        source = value.detach()
-    else:
-        array = np.asarray(value)
-        source = _rt.from_numpy(to_array(array, self.dtype.name), True)
-    if list(source.shape) != list(self.shape):
-        raise ShapeError(
-            message(
-                f"set_value(): the value has shape {list(source.shape)} and the tensor {list(self.shape)}", "they must be equal"
-            )
-        )
-    _rt.copy_into(self, source)
+def contiguous(self: Tensor) -> Tensor:
+    """The tensor with its elements in row-major order: itself where they are so already."""
+    return self if self.is_contiguous() else OPS["clone"](self)
 
 
-def copy_(self: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
-    """Overwrite the elements by those of another tensor, broadcast to this one's shape; gives this tensor."""
-    source = other if isinstance(other, Tensor) else to_tensor(other)
-    with _NoGrad():
-        _rt.copy_into(
-            self, OPS["broadcast_to"](source, list(self.shape)) if list(source.shape) != list(self.shape) else source.detach()
-        )
-    return self
+def is_same_shape(self: Tensor, y: Tensor) -> bool:
+    """Whether both have the same sizes."""
+    return list(self.shape) == list(y.shape)
 
 
-class _NoGrad:
-    def __enter__(self) -> None:
-        self.was = _rt.grad_enabled()
-        _rt.set_grad_enabled(False)
+def is_dense(self: Tensor) -> bool:
+    """Whether it is an ordinary tensor, which every one is that is not of ``paddle.sparse``."""
+    return True
 
-    def __exit__(self, *error: Any) -> None:
-        _rt.set_grad_enabled(self.was)
+
+def get_device(self: Tensor) -> int:
+    """The number of its GPU; -1 for the CPU."""
+    return -1
 
 
 def get_tensor(self: Tensor) -> Tensor:
@@ -257,38 +212,103 @@ def gradient(self: Tensor) -> np.ndarray[Any, Any] | None:
     return None if self.grad is None else numpy(self.grad)
 
 
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    self.stop_gradient = not value
+
+
+def _matrix_transposed(self: Tensor) -> Tensor:
+    if self.ndim < 2:
+        raise ShapeError(message(f"Tensor.mT: the tensor has shape {list(self.shape)}", "it needs at least two axes"))
+    return OPS["transpose"](self, [*range(self.ndim - 2), self.ndim - 1, self.ndim - 2])
+
+
+def _set_data(self: Tensor, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise ArgumentTypeError(message(f"Tensor.data: got a {type(value).__name__}", "it must be a Tensor"))
+    _rt.rebind(self, value)
+
+
+class VarType(enum.Enum):
+    """Kinds of variables, as ``Tensor.type`` names them."""
+
+    DENSE_TENSOR = 7
+    SELECTED_ROWS = 8
+
+    def __repr__(self) -> str:
+        return f"<VarType.{self.name}: {self.value}>"
+
+
+def _never(name: str, what: str) -> Callable[[Tensor], bool]:
+    def is_it(self: Tensor) -> bool:
+        return False
+
+    is_it.__name__ = is_it.__qualname__ = name
+    is_it.__doc__ = f"Whether it is {what}: False, for a dense tensor in the CPU's memory."
+    return is_it
+
+
+def _sparse_only(name: str) -> Callable[..., Any]:
+    def fail(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(
+            message(f"{name}(): the tensor is dense", "only tensors of paddle.sparse have it", "make one with paddle.sparse")
+        )
+
+    fail.__name__ = fail.__qualname__ = name
+    fail.__doc__ = "Raises UnsupportedError: only tensors of paddle.sparse have it."
+    return fail
+
+
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Say whether gradients flow to this tensor; gives the tensor."""
     self.stop_gradient = not requires_grad
     return self
 
 
+_NEVER = {
+    "is_cuda": "on a GPU", "is_sparse": "sparse", "is_sparse_coo": "sparse in coordinate form", "is_sparse_csr": "sparse in row form",
+    "is_dist": "spread over processes", "is_quantized": "quantized", "is_selected_rows": "a set of rows",
+}  # fmt: skip
+_SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "rows", "nnz")
+#: Public functions that are methods too, beside those that operators declare.
+_FUNCTIONS_AS_METHODS = """add_n block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_parameter create_tensor
+is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack where""".split()
+
+
 def install(subscripts: Subscripts) -> None:
     """Attach everything to Tensor, and what makes sense to symbolic Values."""
     for function in (
-        numpy, __array__, __repr__, __format__, __bool__, __int__, __float__, __complex__, __index__, __len__, __iter__, __contains__,
-        __deepcopy__, __reduce__, cpu, to, set_value, copy_, get_tensor, ndimension, gradient, requires_grad_,
+        __repr__, __format__, __bool__, __int__, __float__, __complex__, __index__, __len__, __iter__, __contains__, __deepcopy__, __reduce__,
+        get_strides, stride, contiguous, is_same_shape, is_dense, get_device, get_tensor, ndimension, gradient, requires_grad_,
     ):  # fmt: skip
         setattr(Tensor, function.__name__, function)
-    Tensor.__str__ = __repr__
+    for name, what in _NEVER.items():
+        setattr(Tensor, name, _never(name, what))
+    for name in _SPARSE_ONLY:
+        setattr(Tensor, name, _sparse_only(name))
+    Tensor.__str__ = __repr__  # type: ignore[method-assign, assignment]
     Tensor.__array_priority__ = 100
     Tensor.shape = property(lambda self: Size(_sizes.__get__(self)), doc="The sizes of its axes.")
     Tensor.place = property(lambda self: CPU, doc="Where it lives.")
+    Tensor.device = property(lambda self: Device(CPU.kind), doc="Where it lives, as a string with the attributes type and index.")
     Tensor.T = property(lambda self: OPS["transpose"](self, list(range(self.ndim))[::-1]), doc="With axes in reversed order.")
-    Tensor.mT = property(
-        lambda self: OPS["transpose"](self, [*range(self.ndim - 2), self.ndim - 1, self.ndim - 2]),
-        doc="With the last two axes swapped.",
-    )
-    Tensor.requires_grad = property(lambda self: not self.stop_gradient, requires_grad_, doc="Whether gradients flow to it.")
+    Tensor.mT = property(_matrix_transposed, doc="With the last two axes swapped.")
+    Tensor.requires_grad = property(lambda self: not self.stop_gradient, _set_requires_grad, doc="Whether gradients flow to it.")
     Tensor.itemsize = property(lambda self: self.element_size(), doc="Bytes of one element.")
     Tensor.nbytes = property(lambda self: self.element_size() * self.size, doc="Bytes of all elements.")
-    Tensor.data = property(
-        lambda self: self.detach(), lambda self, value: set_value(self, value), doc="The tensor without its history."
-    )
+    Tensor.offset = property(element_offset, doc=element_offset.__doc__)
+    Tensor.type = property(lambda self: VarType.DENSE_TENSOR, doc="What kind of variable it is.")
+    Tensor.grad_ = property(lambda self: self.grad, doc="The gradient, or None.")
+    Tensor.data = property(lambda self: self.detach(), _set_data, doc="The tensor without its history.")
     Tensor.value = get_tensor
     Tensor.dim = ndimension
-    attach("astype", astype)
-    for name in ("is_cuda", "is_sparse", "is_dist", "is_quantized"):
-        setattr(Tensor, name, (lambda self: False))
+    for name in ("process_mesh", "placements", "num_shard"):
+        setattr(Tensor, name, property(lambda self: None, doc="None: the tensor is not spread over processes."))
     _rt.set_index_handlers(subscripts.get, subscripts.set)
     Value.operators["__getitem__"] = subscripts.get
+
+
+def install_functions(functions: Mapping[str, Any]) -> None:
+    """Attach the public functions that are methods too."""
+    for name in _FUNCTIONS_AS_METHODS:
+        if name in functions:
+            attach(name, functions[name])

@@ -6,7 +6,7 @@ import os
 import threading
 from dataclasses import dataclass
 
-from ..base.errors import ArgumentTypeError, message
+from ..base.errors import ArgumentTypeError, UnsupportedError, message
 
 _MASK = (1 << 64) - 1
 
@@ -38,6 +38,10 @@ class Generator:
         return self._seed
 
     seed = initial_seed
+
+    def random(self) -> int:
+        """A number from [0, 2^32), drawn from the stream."""
+        return self.next_key() & 0xFFFFFFFF
 
     def get_state(self) -> GeneratorState:
         """A state that ``set_state`` returns to."""
@@ -91,3 +95,21 @@ def set_rng_state(state_list: list[GeneratorState], device: str | None = None) -
     if not isinstance(state_list, (list, tuple)) or len(state_list) != 1:
         raise ArgumentTypeError("set_rng_state() takes the list of one state that get_rng_state() gave")
     default_generator.set_state(state_list[0])
+
+
+def get_cuda_rng_state() -> list[GeneratorState]:
+    """The states of the GPUs' generators: none."""
+    return []
+
+
+def set_cuda_rng_state(state_list: list[GeneratorState]) -> None:
+    """Go to what ``get_cuda_rng_state`` gave: nothing to do without a GPU."""
+    if state_list:
+        raise UnsupportedError(
+            message("set_cuda_rng_state(): got states", "this build of sampan has no GPU", "pass an empty list")
+        )
+
+
+def initial_seed() -> int:
+    """The default generator's seed."""
+    return default_generator.initial_seed()
