@@ -12,7 +12,7 @@ from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..ops.arguments import dtype_name
 from .build import OPS, composed
 from .composed import from_array, require_tensor
-from .methods import set_value
+from .storage_methods import set_value
 from .random import default_generator
 
 Tensor = _rt.Tensor
