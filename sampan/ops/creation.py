@@ -61,13 +61,10 @@ def ones(shape, dtype=None):
     tests="nograd noempty",
 )
 def full(shape, fill_value, dtype=None):
-    """A tensor of one repeated number; of its dtype where none is given, the default one for a Python float."""
+    """A tensor of one repeated number; by default of a tensor's dtype, bool for a bool, the default floating one for a number."""
     shape = sizes("full", shape)
-    found = (
-        fill_value.dtype
-        if not fill_value.weak
-        else {"float64": dtypes.default_float(), "complex128": "complex64"}.get(fill_value.dtype, fill_value.dtype)
-    )
+    weak = {"bool": "bool", "complex128": "complex64"}.get(fill_value.dtype, dtypes.default_float())
+    found = weak if fill_value.weak else fill_value.dtype
     value = p.cast(fill_value, _dtype("full", dtype, found))
     return p.broadcast_to(p.reshape(value, ()) if value.numel == 1 else value, shape)
 
