@@ -108,11 +108,11 @@ def trace_fill(number: Any, dtype: str, shape: tuple[int, ...]) -> Trace:
 
 def _whole(shape: tuple[int, ...]) -> tuple[_Tracer, Dims]:
     dims: Dims = tuple(Axis(n) if n != 1 else None for n in shape)
-    return _Tracer(Group(shape=shape, domain=dims)), dims
+    return _Tracer(Group(shape=shape, domain=dims), None), dims
 
 
 class _Tracer:
-    def __init__(self, group: Group, in_memory: Container[int] = ()) -> None:
+    def __init__(self, group: Group, in_memory: Container[int] | None) -> None:
         self.group = group
         self._in_memory = in_memory
         self.trace = Trace(group)
@@ -216,6 +216,8 @@ class _Tracer:
             return False
         if PRIMITIVES[op.name].family == "source":
             return True
+        if self._in_memory is None:
+            return False
         if base.numel == 1:
             limit = _CHEAP_SCALAR if self._domain_size >= _LONG_ROW else _CHEAP_FULL
         elif base.numel * _SMALL_FACTOR <= self._domain_size:
