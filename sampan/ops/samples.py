@@ -82,6 +82,11 @@ def values(*items: Any, dtype: str = "") -> Made:
     return Made(lambda rng: np.array(items[0] if len(items) == 1 else items), dtype)
 
 
+def indices(*items: Any, dtype: str = "int64") -> Made:
+    """These very positions."""
+    return values(*items, dtype=dtype)
+
+
 def distinct(*shape: int) -> Made:
     """Values without ties, half a unit apart, in random order."""
     size = math.prod(shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from .arguments import known_shape, normalized_axis
 from .define import op
 from .samples import real
 from .scans import part
+
+Sizes = tuple[int, ...]
 
 
 def _sliced(x, axes, starts, ends, strides=None):
@@ -47,22 +50,26 @@ def slice_op(input, axes, starts, ends):
 )
 def strided_slice(x, axes, starts, ends, strides):
     """x[starts:ends:strides] along each of the axes; a negative stride walks back."""
+    return p.slice_(x, *sliced_block("strided_slice", x, axes, starts, ends, strides))
+
+
+def sliced_block(name: str, x: Value, axes: Any, starts: Any, ends: Any, strides: Any) -> tuple[Sizes, Sizes, Sizes]:
+    """(first element, sizes, steps) of x[starts:ends:strides] along the axes."""
     if not len(axes) == len(starts) == len(ends) == len(strides):
         raise ShapeError(
-            f"strided_slice(): axes {list(axes)}, starts {list(starts)}, "
-            f"ends {list(ends)} and strides {list(strides)} differ in length"
+            f"{name}(): axes {list(axes)}, starts {list(starts)}, ends {list(ends)} and strides {list(strides)} differ in length"
         )
     first, size, step = [0] * x.ndim, list(x.shape), [1] * x.ndim
     for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
-        k = normalized_axis("slice", axis, x.ndim)
+        k = normalized_axis(name, axis, x.ndim)
         if x.ndim == 0:
-            raise ShapeError("slice(): a 0-D tensor has no axis to slice")
+            raise ShapeError(f"{name}(): a 0-D tensor has no axis to slice")
         if stride == 0:
-            raise ArgumentError("strided_slice(): a stride is 0")
+            raise ArgumentError(f"{name}(): a stride is 0")
         begin, _, _ = found = slice(start, end, stride).indices(x.shape[k])
         size[k] = len(range(*found))
         first[k], step[k] = begin if size[k] else 0, stride
-    return p.slice_(x, tuple(first), tuple(size), tuple(step))
+    return tuple(first), tuple(size), tuple(step)
 
 
 @op(

@@ -132,6 +132,8 @@ def cases(definition: OpDef, names: tuple[str, ...]) -> Any:
     taken = 0
     if is_layer(definition):
         names = tuple(n for n in names if n.startswith(("float", "bfloat")))  # layers compute in floating types
+    if any(path.startswith("linalg.") for path in definition.api):
+        names = tuple(n for n in names if n in ("float64", "float32", "complex64", "complex128"))  # what LAPACK has
     for k, sample in enumerate(definition.samples):
         for dtype in names:
             args, keywords = sample_arguments(definition, sample, dtype)
@@ -154,7 +156,7 @@ def test_values_match_the_reference_in_every_dtype(name: str) -> None:
         if dtype.startswith("complex") and not all(np.isfinite(a).all() for a in arrays_of([args, keywords])):
             continue  # NumPy's complex infinities follow no rule
         got = evaluate(program, arrays_of([args, keywords]))
-        if definition.reference is None:
+        if definition.reference is None or "novalue" in definition.tests:
             continue
         try:
             wanted = expected(definition, program, args, keywords, dtype)
@@ -187,7 +189,11 @@ def inner(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "nograd" not in OPERATORS[n].tests])
 def test_gradients_match_finite_differences(name: str) -> None:
-    definition = OPERATORS[name]
+    check_gradients(OPERATORS[name])
+
+
+def check_gradients(definition: OpDef) -> None:
+    """Along a random direction for each operand, in float64 and complex128, for every sample."""
     for where, _, args, keywords, program in cases(definition, ("float64", "complex128")):
         arrays = arrays_of([args, keywords])
         wanted = [k for k, a in enumerate(arrays) if dtypes_name(a) in ("float64", "complex128") and a.size]

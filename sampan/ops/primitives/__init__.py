@@ -4,6 +4,7 @@ from .checks import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .core import PRIMITIVES, Primitive, append, broadcast_shapes, constant, gradient_of, primitive, register
 from .host import *  # noqa: F403
+from .linalg import *  # noqa: F403
 from .linear import *  # noqa: F403
 from .maps import *  # noqa: F403
 from .moves import *  # noqa: F403

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ...base import dtypes
 from ...base.errors import DTypeError, IndexRangeError, ShapeError, message
 from ...ir.builder import Type
 from ...ir.program import Op, Value
 from .core import Array, Gradients, append, constant, gradient_of, primitive
+from .maps import cast, conj, div, eq, mul, select
 from .views import broadcast_to, full, reshape, slice_, slice_index
 
 
@@ -297,8 +299,6 @@ def _pair_gradients(name: str, gather_call: Callable[..., Value], scatter_call: 
 
     @gradient_of(name)
     def scatter_gradient(op: Op, g: Value) -> Gradients:
-        from .maps import div, eq, mul, select
-
         x, index, updates = op.inputs
         rest = {k: v for k, v in op.attributes.items() if k != "mode"}
         mode = op.attributes["mode"]
@@ -313,7 +313,15 @@ def _pair_gradients(name: str, gather_call: Callable[..., Value], scatter_call: 
             return hidden, None, select(eq(gather_call(winner, index, **rest), order), at_index, 0)
         y = op.outputs[0]
         if mode == "mul":
-            return mul(g, div(y, x)), None, div(gather_call(mul(g, y), index, **rest), updates)
+            # without divisions by x or by an update, either of which may be zero
+            conjugated = conj if dtypes.is_complex(g.dtype) else (lambda v: v)
+            product = scatter_call(full(x.shape, 1, x.dtype), index, updates, mode="mul", **rest)
+            is_zero = eq(updates, 0)
+            nonzero = scatter_call(x, index, select(is_zero, 1, updates), mode="mul", **rest)
+            zeros = scatter_call(full(x.shape, 0, "int64"), index, cast(is_zero, "int64"), mode="add", **rest)
+            alone = select(eq(gather_call(zeros, index, **rest), 1), gather_call(nonzero, index, **rest), 0)
+            others = select(is_zero, alone, div(gather_call(y, index, **rest), select(is_zero, 1, updates)))
+            return mul(g, conjugated(product)), None, mul(at_index, conjugated(others))
         at_y = gather_call(y, index, **rest)
         return select(eq(x, y), g, 0), None, select(eq(updates, at_y), at_index, 0)
 
