@@ -14,6 +14,7 @@ from . import (
     joining,
     linalg,
     loss,
+    matrix_norms,
     normalization,
     optimizer_steps,
     ordering,
@@ -37,8 +38,8 @@ from .define import OPERATORS, OpDef
 
 __all__ = [
     "OPERATORS",
-    "OpDef",
     "TABLE",
+    "OpDef",
     "activation",
     "common",
     "comparison",
@@ -52,6 +53,7 @@ __all__ = [
     "joining",
     "linalg",
     "loss",
+    "matrix_norms",
     "normalization",
     "optimizer_steps",
     "ordering",

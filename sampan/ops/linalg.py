@@ -7,21 +7,19 @@ from typing import Any
 import numpy as np
 
 from ..base import dtypes
-from ..base.errors import ArgumentError, ShapeError, message
+from ..base.errors import ArgumentError, ShapeError
 from ..base.lazy import scipy_linalg
 from ..ir.program import Value
-from . import primitives
 from . import primitives as p
-from .arguments import dropped, dtype_name, floating, normalized_axes, normalized_axis, promoted
+from .arguments import floating, promoted
 from .define import op
-from .reduction import checked_order, norm_over
 from .samples import definite, matrix, real, values
 
 _LA = "linalg."
 _SKIP = "noscalar noshape noempty"
 
 
-def _square(name: str, x: Value) -> Value:
+def square_matrices(name: str, x: Value) -> Value:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}(): x is {list(x.shape)}; it must hold square matrices [..., N, N]")
     return floating(x)
@@ -42,7 +40,7 @@ def _adjoint(x):
 )
 def cholesky(x, upper=False):
     """The triangular L with x = L @ L^H (or U with x = U^H @ U) of Hermitian positive definite matrices; one triangle of x is read."""
-    x = _square("cholesky", x)
+    x = square_matrices("cholesky", x)
     if upper:
         return p.adjoint(p.cholesky(p.adjoint(x)))
     return p.cholesky(x)
@@ -77,7 +75,7 @@ def cholesky_solve(x, y, upper=False):
 )
 def cholesky_inverse(x, upper=False):
     """The inverse of the matrix whose triangular factor (of cholesky) is x."""
-    x = _square("cholesky_inverse", x)
+    x = square_matrices("cholesky_inverse", x)
     half = p.triangular_solve(x, p.identity(x), upper)
     return p.matmul(half, p.adjoint(half)) if upper else p.matmul(p.adjoint(half), half)
 
@@ -91,7 +89,7 @@ def cholesky_inverse(x, upper=False):
 )
 def inverse(x):
     """The inverse of square matrices; raises for a singular one."""
-    return p.inverse(_square("inv", x))
+    return p.inverse(square_matrices("inv", x))
 
 
 @op(
@@ -103,7 +101,7 @@ def inverse(x):
 )
 def det(x):
     """The determinant of square matrices."""
-    return p.determinant(_square("det", x))
+    return p.determinant(square_matrices("det", x))
 
 
 @op(
@@ -115,7 +113,7 @@ def det(x):
 )
 def slogdet(x):
     """[2, ...]: the determinant's sign (or unit complex number) and the logarithm of its magnitude."""
-    x = _square("slogdet", x)
+    x = square_matrices("slogdet", x)
     sign, size = p.slogdet(x)
     if dtypes.is_complex(x.dtype):
         size = p.make_complex(size, p.mul(size, 0))
@@ -145,7 +143,7 @@ def _solve_reference(x, y, left=True):
 )
 def solve(x, y, left=True):
     """z with x @ z = y (z @ x = y with ``left=False``), for square x [..., N, N]; y may be a vector [N]. Raises for a singular x."""
-    x, y = promoted(_square("solve", x), floating(y))
+    x, y = promoted(square_matrices("solve", x), floating(y))
     is_vector = y.ndim == 1 or (y.ndim == x.ndim - 1 and y.shape == x.shape[:-1] and x.ndim > 2)
     column = p.reshape(y, (*y.shape, 1)) if is_vector else y
     if not left:
@@ -180,7 +178,7 @@ def _triangular_reference(x, y, upper=True, transpose=False, unitriangular=False
 )
 def triangular_solve(x, y, upper=True, transpose=False, unitriangular=False):
     """z with T @ z = y (T^T @ z = y with ``transpose``), T the upper or lower triangle of x, its diagonal ones with ``unitriangular``."""
-    x, y = promoted(_square("triangular_solve", x), floating(y))
+    x, y = promoted(square_matrices("triangular_solve", x), floating(y))
     return p.triangular_solve(p.swap_last(x) if transpose else x, y, upper != transpose, unitriangular)
 
 
@@ -230,7 +228,7 @@ def _lstsq_parts(x, y, driver):
 )
 def eigh(x, UPLO="L"):
     """(ascending real eigenvalues [..., N], eigenvectors in columns [..., N, N]) of Hermitian matrices; one triangle of x is read."""
-    return p.eigh(_square("eigh", x), _is_upper("eigh", UPLO))
+    return p.eigh(square_matrices("eigh", x), _is_upper("eigh", UPLO))
 
 
 def _is_upper(name: str, uplo: str) -> bool:
@@ -250,13 +248,13 @@ def _is_upper(name: str, uplo: str) -> bool:
 )
 def eigvalsh(x, UPLO="L"):
     """The ascending real eigenvalues [..., N] of Hermitian matrices."""
-    return p.eigh(_square("eigvalsh", x), _is_upper("eigvalsh", UPLO))[0]
+    return p.eigh(square_matrices("eigvalsh", x), _is_upper("eigvalsh", UPLO))[0]
 
 
 @op([_LA + "eig"], method="eig", samples=[(matrix(3, 3),), (definite(2, 3, 3),)], tests="noscalar nograd")
 def eig(x):
     """(complex eigenvalues [..., N], unit eigenvectors in columns [..., N, N]) of square matrices."""
-    return p.eig(_square("eig", x))
+    return p.eig(square_matrices("eig", x))
 
 
 @op(
@@ -269,7 +267,7 @@ def eig(x):
 )
 def eigvals(x):
     """The complex eigenvalues [..., N] of square matrices, in LAPACK's order."""
-    return p.eig(_square("eigvals", x))[0]
+    return p.eig(square_matrices("eigvals", x))[0]
 
 
 @op([_LA + "svd"], operands=("x",), method=False, samples=[(real(4, 3),), (real(2, 3, 4), True)], tests="noscalar nograd")
@@ -385,7 +383,7 @@ def pinv(x, rcond=1e-15, hermitian=False):
     """The Moore-Penrose inverse [..., N, M] of x [..., M, N]; singular values at most rcond times the largest count as zero."""
     x = floating(x)
     if hermitian:
-        w, v = p.eigh(_square("pinv", x))
+        w, v = p.eigh(square_matrices("pinv", x))
         scale = _inverted(w, _relative_cut(w, rcond))
         left = v
     else:
@@ -410,7 +408,7 @@ def matrix_rank(x, tol=None, hermitian=False, atol=None, rtol=None):
     tol: absolute. Otherwise max(atol, rtol * the largest), rtol being machine precision times max(M, N) where neither is given.
     """
     x = floating(x)
-    s = p.abs(p.eigh(_square("matrix_rank", x))[0]) if hermitian else p.svd(x)[1]
+    s = p.abs(p.eigh(square_matrices("matrix_rank", x))[0]) if hermitian else p.svd(x)[1]
     top = p.reduce_max(s, (s.ndim - 1,))
 
     def kept(v: Value) -> Value:
@@ -437,12 +435,11 @@ def matrix_rank(x, tol=None, hermitian=False, atol=None, rtol=None):
 )
 def matrix_exp(x):
     """The matrix exponential of square matrices: the sum of x^k / k!."""
-    return p.matrix_exp(_square("matrix_exp", x))
+    return p.matrix_exp(square_matrices("matrix_exp", x))
 
 
 def _reflected(x: Value, tau: Value, y: Value | None, order: Any, conjugate: bool) -> Value:
     """y multiplied by the reflectors I - tau v v^H of x's columns, in the given order."""
-    m, n = x.shape[-2:]
     strict = p.lower(x, -1)
     on = p.eq(p.iota(x.shape, x.ndim - 2), p.iota(x.shape, x.ndim - 1))
     vectors = p.select(on, p.full(x.shape, 1, x.dtype), strict)
@@ -499,132 +496,3 @@ def ormqr(x, tau, y, left=True, transpose=False):
         return _reflected(x, tau, y, order if transpose else reversed(order), transpose)
     turned = _reflected(x, tau, p.adjoint(y), reversed(order) if transpose else order, not transpose)
     return p.adjoint(turned)
-
-
-# ------------------------------------------------------------------ norms and condition
-
-
-def matrix_norm_of(name: str, x: Value, order: Any, axes: tuple[int, int], keepdim: bool) -> Value:
-    """A norm of the matrices of two axes."""
-    rows, columns = axes
-    if order == "fro":
-        return dropped(norm_over(x, 2.0, axes), axes, keepdim)
-    if order in (1, -1, float("inf"), float("-inf")):
-        along, over = (rows, columns) if order in (1, -1) else (columns, rows)
-        sums = p.reduce_sum(p.abs(x), (along,))
-        return dropped((p.reduce_max if order > 0 else p.reduce_min)(sums, (over,)), axes, keepdim)
-    if order in ("nuc", 2, -2):
-        others = tuple(k for k in range(x.ndim) if k not in axes)
-        s = p.svd(p.transpose(x, (*others, rows, columns)))[1]
-        reduce = p.reduce_sum if order == "nuc" else p.reduce_max if order == 2 else p.reduce_min
-        kept = p.reshape(reduce(s, (s.ndim - 1,)), tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
-        return dropped(kept, axes, keepdim)
-    raise ArgumentError(message(f"{name}(): p is {order!r}", "a matrix norm takes 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"))
-
-
-def _matrix_norm_reference(x, p="fro", axis=(-2, -1), keepdim=False):
-    return np.asarray(np.linalg.norm(x, p, tuple(axis), keepdim))
-
-
-_INF = float("inf")
-
-
-@op(
-    [_LA + "matrix_norm"],
-    operands=("x",),
-    reference=_matrix_norm_reference,
-    samples=[
-        (real(3, 4),),
-        *((real(2, 3, 4), o) for o in ("nuc", 1, -1, 2, -2, _INF, -_INF)),
-        (real(3, 2, 4), "fro", [0, 2], True),
-    ],
-    tests="noscalar noempty noshape",
-    tolerance=5,
-)
-def matrix_norm(x, p="fro", axis=(-2, -1), keepdim=False, dtype=None):
-    """A norm of the matrices of two axes: fro, nuc, 1, -1, 2, -2, inf or -inf."""
-    x = floating(x)
-    if dtype is not None:
-        x = primitives.cast(x, dtype_name("matrix_norm", dtype))
-    rows, columns = (normalized_axis("matrix_norm", a, x.ndim) for a in axis)
-    if rows == columns or x.ndim < 2:
-        raise ShapeError(f"matrix_norm(): axis {list(axis)} must be two different axes of a tensor of shape {list(x.shape)}")
-    return matrix_norm_of("matrix_norm", x, p, (rows, columns), keepdim)
-
-
-def _norm_reference(x, p=None, axis=None, keepdim=False):
-    if axis is None:
-        flat = np.linalg.norm(x.ravel(), 2 if p in (None, "fro") else p)
-        return np.asarray(flat).reshape((1,) * x.ndim) if keepdim else np.asarray(flat)
-    axes = tuple(axis) if isinstance(axis, list) and len(axis) > 1 else axis[0] if isinstance(axis, list) else axis
-    if isinstance(axes, tuple) and p not in (None, "fro", "nuc"):
-        return np.sum(np.abs(x) ** p, axes, keepdims=keepdim) ** (1 / p)
-    return np.asarray(np.linalg.norm(x, None if p is None else p, axes, keepdim))
-
-
-@op(
-    ["linalg.norm"],
-    operands=("x",),
-    method=True,
-    reference=_norm_reference,
-    samples=[
-        (real(3, 4),),
-        (real(2, 3, 4), 1, -1),
-        (real(2, 3, 4), "fro", [1, 2], True),
-        (real(2, 3, 4), 3.0, [0, 2]),
-        (real(3, 4), "nuc", [0, 1]),
-        (real(3, 4), _INF),
-        (values(0.0, 0.0),),
-    ],
-    tests="noempty noscalar noshape",
-    tolerance=5,
-)
-def norm(x, p=None, axis=None, keepdim=False, dtype=None):
-    """A vector norm over one axis or the flattened tensor (p a number, 2 by default); over two axes fro, nuc, or the entrywise p-norm.
-
-    The gradient at a zero vector is 0.
-    """
-    x = floating(x)
-    if dtype is not None:
-        x = primitives.cast(x, dtype_name("norm", dtype))
-    axes = normalized_axes("norm", axis, x.ndim)
-    if p == "nuc":
-        if axis is None or len(axes) != 2:
-            raise ArgumentError(f"norm(): p 'nuc' takes two axes, got axis {axis!r}")
-        return matrix_norm_of("norm", x, "nuc", (axes[0], axes[1]), keepdim)
-    if isinstance(p, str) and p != "fro":
-        raise ArgumentError(f"norm(): p is {p!r}; it must be a number, 'fro' or 'nuc'")
-    order = 2.0 if p in (None, "fro") else checked_order("norm", p)
-    return dropped(norm_over(x, order, axes), axes, keepdim)
-
-
-def _cond_reference(x, p=None):
-    return np.asarray(np.linalg.cond(x, p))
-
-
-@op(
-    [_LA + "cond"],
-    operands=("x",),
-    method="cond",
-    reference=_cond_reference,
-    samples=[(matrix(3, 3),), *((matrix(2, 3, 3), o) for o in ("fro", "nuc", 1, -1, 2, -2, _INF, -_INF)), (real(4, 3),)],
-    tests="noscalar noempty noshape",
-    tolerance=50,
-)
-def cond(x, p=None):
-    """The condition number of matrices: norm(x, p) * norm(inv(x), p); of singular values for p None, 2 and -2 (then x may be any matrix)."""
-    x = floating(x)
-    if x.ndim < 2:
-        raise ShapeError(f"cond(): x is {list(x.shape)}; it must hold matrices [..., M, N]")
-    if p in (None, 2, -2):
-        return _singular_ratio(x, p == -2)
-    axes = (x.ndim - 2, x.ndim - 1)
-    size = matrix_norm_of("cond", _square("cond", x), p, axes, False)
-    return primitives.mul(size, matrix_norm_of("cond", primitives.inverse(x), p, axes, False))
-
-
-def _singular_ratio(x: Value, inverted: bool) -> Value:
-    s = p.svd(x)[1]
-    last = (s.ndim - 1,)
-    top, low = (p.reshape(reduce(s, last), s.shape[:-1]) for reduce in (p.reduce_max, p.reduce_min))
-    return p.div(low, top) if inverted else p.div(top, low)

@@ -39,8 +39,7 @@ def by_general_eigenvectors(x: Any) -> Any:
 
 
 def by_lu(x: Any) -> Any:
-    packed, pivots, _ = p.lu(x)
-    return packed
+    return p.lu(x)[0]
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
