@@ -105,15 +105,23 @@ OpCall::Encoded OpCall::refuse(size_t parameter, const char* wanted, PyObject* g
   return Encoded::kError;
 }
 
+void OpCall::replace_value(size_t parameter, PyObject* owned_object) {
+  owned_.push_back(owned_object);
+  if (values != own_values_) {
+    std::copy(values, values + op.parameters->size(), own_values_);
+    values = own_values_;
+  }
+  own_values_[parameter] = owned_object;
+}
+
 inline void OpCall::push_tensor(PyObject* object, const Tensor& tensor) {
-  const bool wants = !tensor.stop_gradient && eager_state.grad_enabled && is_differentiable(tensor.dtype());
+  const bool wants = !tensor.stop_gradient && state.grad_enabled && is_differentiable(tensor.dtype());
   wants_grad |= wants;
   key.push(reinterpret_cast<uint64_t>(tensor.layout.get()) | static_cast<uint64_t>(wants));
   push_operand({object, 0});
 }
 
-inline OpCall::Encoded OpCall::encode_operand(size_t parameter, PyObject** object) {
-  PyObject* o = *object;
+inline OpCall::Encoded OpCall::encode_operand(size_t parameter, PyObject* o, PyObject** converted) {
   PyTypeObject* type = Py_TYPE(o);
   if (type == tensor_type) [[likely]] {
     push_tensor(o, *reinterpret_cast<TensorObject*>(o)->tensor);
@@ -130,15 +138,14 @@ inline OpCall::Encoded OpCall::encode_operand(size_t parameter, PyObject** objec
     key.push(kTagNone);
     return Encoded::kDone;
   } else {
-    return encode_operand_slowly(parameter, object);
+    return encode_operand_slowly(parameter, o, converted);
   }
   key.push(tag);
   push_operand({o, tag});
   return Encoded::kDone;
 }
 
-OpCall::Encoded OpCall::encode_operand_slowly(size_t parameter, PyObject** object) {
-  PyObject* o = *object;
+OpCall::Encoded OpCall::encode_operand_slowly(size_t parameter, PyObject* o, PyObject** converted) {
   if (Tensor* t = unwrap(o)) {
     push_tensor(o, *t);
     return Encoded::kDone;
@@ -150,10 +157,9 @@ OpCall::Encoded OpCall::encode_operand_slowly(size_t parameter, PyObject** objec
     push_operand({o, tag});
     return Encoded::kDone;
   }
-  if (PyObject* converted = tensor_from_numpy(o)) {
-    owned_.push_back(converted);
-    *object = converted;
-    push_tensor(converted, *unwrap(converted));
+  if (PyObject* made = tensor_from_numpy(o)) {
+    *converted = made;
+    push_tensor(made, *unwrap(made));
     return Encoded::kDone;
   }
   if (PyErr_Occurred()) return Encoded::kError;
@@ -162,24 +168,22 @@ OpCall::Encoded OpCall::encode_operand_slowly(size_t parameter, PyObject** objec
 
 OpCall::Encoded OpCall::encode_list(size_t parameter) {
   PyObject* list = values[parameter];
-  const bool is_list = PyList_Check(list);
-  if (!is_list && !PyTuple_Check(list)) return encode_operand(parameter, &values[parameter]);
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
   key.push(kTagTensors | static_cast<uint64_t>(count) << 8);
+  PyObject* copy = nullptr;  // with the converted tensors in their places; the caller's list does not see them
   for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(values[parameter], i);
-    PyObject* converted = item;
-    if (const Encoded done = encode_operand(parameter, &converted); done != Encoded::kDone) return done;
-    if (converted == item) continue;
-    // The converted tensor takes its place in a copy, which the caller's list does not see.
-    if (values[parameter] == list) {
-      PyObject* copy = PySequence_List(list);
-      if (!copy) return Encoded::kError;
-      owned_.push_back(copy);
-      values[parameter] = copy;
+    PyObject* converted = nullptr;
+    if (const Encoded done = encode_operand(parameter, PySequence_Fast_GET_ITEM(list, i), &converted); done != Encoded::kDone) return done;
+    if (!converted) continue;
+    if (!copy) {
+      copy = PySequence_List(list);
+      if (!copy) {
+        Py_DECREF(converted);
+        return Encoded::kError;
+      }
+      replace_value(parameter, copy);
     }
-    Py_INCREF(converted);
-    if (PyList_SetItem(values[parameter], i, converted)) return Encoded::kError;
+    if (PyList_SetItem(copy, i, converted)) return Encoded::kError;
   }
   return Encoded::kDone;
 }
@@ -326,27 +330,29 @@ PyObject* read_attribute(PyObject* o) {
 }  // namespace
 
 OpCall::Encoded OpCall::encode() {
-  const auto& parameters = *op.parameters;
-  key.push(eager_state.context);
-  for (size_t i = 0; i < parameters.size(); ++i) {
+  const Parameter* parameters = op.parameters->data();
+  const size_t count = op.parameters->size();
+  key.push(state.context);
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* value = values[i];
+    PyObject* converted = nullptr;
     Encoded done;
-    switch (parameters[i].kind) {
-      case Parameter::kTensor: done = encode_operand(i, &values[i]); break;
-      case Parameter::kTensors: done = encode_list(i); break;
-      default: {
-        const uint32_t begin = key.size();
-        done = encode_attribute(i, values[i], 0);
-        if (needs_conversion_ && done == Encoded::kDone) {
-          needs_conversion_ = false;
-          key.truncate(begin);
-          PyObject* read = read_attribute(values[i]);
-          if (!read) return Encoded::kError;
-          owned_.push_back(read);
-          values[i] = read;
-          done = encode_attribute(i, read, 0);
-        }
+    if (parameters[i].kind == Parameter::kTensor || (parameters[i].kind == Parameter::kTensors && !PyList_Check(value) && !PyTuple_Check(value))) {
+      done = encode_operand(i, value, &converted);
+    } else if (parameters[i].kind == Parameter::kTensors) {
+      done = encode_list(i);
+    } else {
+      const uint32_t begin = key.size();
+      done = encode_attribute(i, value, 0);
+      if (needs_conversion_ && done == Encoded::kDone) {
+        needs_conversion_ = false;
+        key.truncate(begin);
+        converted = read_attribute(value);
+        if (!converted) return Encoded::kError;
+        done = encode_attribute(i, converted, 0);
       }
     }
+    if (converted) replace_value(i, converted);
     if (done != Encoded::kDone) return done;
   }
   return Encoded::kDone;
@@ -392,12 +398,12 @@ std::vector<std::string> OpCall::operand_names() const {
 }
 
 bool OpCall::replace_operand(uint32_t i, PyObject* owned_object) {
-  owned_.push_back(owned_object);
   for (size_t p = 0; p < op.parameters->size(); ++p) {
     if ((*op.parameters)[p].kind != Parameter::kTensor || values[p] != operands_[i].object) continue;
-    values[p] = owned_object;
+    replace_value(p, owned_object);
     return true;
   }
+  owned_.push_back(owned_object);
   return false;
 }
 

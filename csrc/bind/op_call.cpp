@@ -84,14 +84,17 @@ PyObject* run_call(OpCall& call, const Ref<Entry>& entry, bool is_first) {
       }
     }
     if (separate_overlapping(*entry, call, tensors.data())) {
-      OpCall again(call.op);
-      std::copy(call.values, call.values + call.op.parameters->size(), again.values);
+      OpCall again(call.op, call.values);
       return dispatch(again);
     }
   }
   SmallArray<Ref<Tensor>, kInlineOutputs> outputs(entry->plan->outputs.size());
   run_entry(entry, tensors.data(), tensors.size(), outputs.data(), call.wants_grad);
-  return build_result(*entry, call, outputs.data());
+  const bool is_one = entry->structure.size() == 1 && entry->structure[0].kind == Entry::Structure::kTensor;
+  if (is_one && outputs[0]) [[likely]] return wrap(std::move(outputs[0]));
+  size_t item = 0;
+  int32_t output = 0;
+  return build_item(*entry, call, outputs.data(), item, output);
 }
 
 PyObject* call_static(OpCall& call) {
@@ -128,7 +131,7 @@ PyObject* call_miss(OpCall& call) {
 }
 
 PyObject* dispatch(OpCall& call) {
-  if (eager_state.tracing) [[unlikely]] return call_static(call);
+  if (call.state.tracing) [[unlikely]] return call_static(call);
   switch (call.encode()) {
     case OpCall::Encoded::kDone: break;
     case OpCall::Encoded::kSymbolic: return call_static(call);
@@ -175,27 +178,21 @@ bool write_out(const OpObject& op, PyObject* out, PyObject* result) {
 
 }  // namespace
 
-PyObject* build_result(const Entry& entry, const OpCall& call, Ref<Tensor>* outputs) {
-  if (entry.structure.size() == 1 && entry.structure[0].kind == Entry::Structure::kTensor) [[likely]] return wrap_output(entry, call, outputs, 0);
-  size_t item = 0;
-  int32_t output = 0;
-  return build_item(entry, call, outputs, item, output);
-}
-
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* keyword_names) {
   OpObject& op = *as_op(self);
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(count_and_flags));
-  OpCall call(op);
-  if (count == op.parameters->size() && !keyword_names) [[likely]] {
-    std::copy(args, args + count, call.values);
-  } else if (!bind_arguments(op, args, count, keyword_names, call.values, &call.out)) {
-    return nullptr;
+  PyObject* bound[kMaxParameters];
+  PyObject* out = nullptr;
+  if (count != op.parameters->size() || keyword_names) {
+    if (!bind_arguments(op, args, count, keyword_names, bound, &out)) return nullptr;
+    args = bound;
   }
   try {
-    ProfileScope profile(profile_sink.load(std::memory_order_relaxed) ? op_name(op) : nullptr);
+    const ProfileScope profile([&op] { return op_name(op); });
+    OpCall call(op, args);
     Owned result(dispatch(call));
-    if (!call.out || !result) [[likely]] return result.release();
-    return write_out(op, call.out, result.get()) ? Py_NewRef(call.out) : nullptr;
+    if (!out || !result) [[likely]] return result.release();
+    return write_out(op, out, result.get()) ? Py_NewRef(out) : nullptr;
   } catch (...) {
     set_python_error();
     return nullptr;

@@ -4,15 +4,19 @@
 
 namespace sampan {
 
-// A few values on the stack, more of them on the heap.
+// A few values on the stack, more of them on the heap. Trivial ones are not initialised.
 template <class T, size_t kInline>
 class SmallArray {
  public:
   explicit SmallArray(size_t size) : size_(size), data_(size <= kInline ? reinterpret_cast<T*>(inline_) : static_cast<T*>(::operator new(size * sizeof(T)))) {
-    for (size_t i = 0; i < size_; ++i) new (data_ + i) T();
+    if constexpr (!std::is_trivial_v<T>) {
+      for (size_t i = 0; i < size_; ++i) new (data_ + i) T();
+    }
   }
   ~SmallArray() {
-    for (size_t i = 0; i < size_; ++i) data_[i].~T();
+    if constexpr (!std::is_trivial_v<T>) {
+      for (size_t i = 0; i < size_; ++i) data_[i].~T();
+    }
     if (data_ != reinterpret_cast<T*>(inline_)) ::operator delete(data_);
   }
   SmallArray(const SmallArray&) = delete;
@@ -29,7 +33,8 @@ class SmallArray {
 
 class OpCall {
  public:
-  explicit OpCall(OpObject& o) : op(o) {}
+  // values: one borrowed object per parameter; not written to.
+  OpCall(OpObject& o, PyObject* const* arguments) : op(o), state(eager_state), values(arguments) {}
   ~OpCall() {
     for (PyObject* o : owned_) Py_DECREF(o);
     if (operands_ != inline_) delete[] operands_;
@@ -54,8 +59,8 @@ class OpCall {
   bool replace_operand(uint32_t i, PyObject* owned_object);
 
   OpObject& op;
-  PyObject* values[kMaxParameters];  // borrowed
-  PyObject* out = nullptr;           // borrowed
+  EagerState& state;       // of this thread, looked up once
+  PyObject* const* values;  // the arguments, or own_values_ after a conversion
   SignatureWords key;
   bool wants_grad = false;  // of some operand, and gradients are on
 
@@ -65,8 +70,10 @@ class OpCall {
     uint64_t scalar;   // its tag; 0 for a tensor
   };
   void push_tensor(PyObject* object, const Tensor& tensor);
-  Encoded encode_operand(size_t parameter, PyObject** object);
-  Encoded encode_operand_slowly(size_t parameter, PyObject** object);
+  // converted: receives the Tensor that takes the place of a NumPy value.
+  Encoded encode_operand(size_t parameter, PyObject* object, PyObject** converted);
+  Encoded encode_operand_slowly(size_t parameter, PyObject* object, PyObject** converted);
+  void replace_value(size_t parameter, PyObject* owned_object);
   Encoded encode_list(size_t parameter);
   Encoded encode_attribute(size_t parameter, PyObject* object, int depth);
   Encoded encode_attribute_slowly(size_t parameter, PyObject* object, int depth);
@@ -85,6 +92,7 @@ class OpCall {
   uint32_t operand_capacity_ = kInline;
   bool needs_conversion_ = false;  // an attribute holds a Tensor or a NumPy value
   std::vector<PyObject*> owned_;
+  PyObject* own_values_[kMaxParameters];
 };
 
 // A new reference to a Tensor for a NumPy array or scalar; null without an error for anything else, with one when it fails.
@@ -93,9 +101,6 @@ bool is_numpy_value(PyObject* o);
 
 // A 0-D tensor for an exact Python number: bool, int64, float64 or complex128. Null with a Python error set (an int beyond 64 bits).
 Ref<Tensor> scalar_tensor(PyObject* number);
-
-// The result of a finished call as Python objects, by entry.structure; outputs as run_entry left them.
-PyObject* build_result(const Entry& entry, const OpCall& call, Ref<Tensor>* outputs);
 
 // Calls an op from C++ with positional arguments.
 inline PyObject* call_op(PyObject* op, PyObject* const* args, size_t count) { return PyObject_Vectorcall(op, args, count, nullptr); }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "eager/tape.h"
+#include "eager/view.h"
 
 namespace sampan {
 namespace {
@@ -85,6 +86,14 @@ void Entry::check_operands(Tensor* const* operands, size_t count) const {
   if (layouts.size() != count) {
     throw Error(ErrorKind::kRuntime, "the Plan of " + op_name + " has " + std::to_string(layouts.size()) + " inputs, and the call " + std::to_string(count) + " operands");
   }
+  for (const auto& pair : inplace) {
+    const Layout& l = *operands[pair.operand]->layout;
+    for (int axis = 0; axis < l.rank; ++axis) {
+      if (l.strides[axis] || l.shape[axis] <= 1) continue;
+      throw Error(ErrorKind::kValue, op_name + ": " + operand_name(pair.operand) + " (" + layout_text(l) + ") cannot be changed in place: elements along axis " +
+                                         std::to_string(axis) + " share memory. Change a clone() of it.");
+    }
+  }
   for (size_t i = 0; i < count; ++i) {
     if (operands[i]->layout == layouts[i]) continue;
     throw Error(ErrorKind::kRuntime, "the Plan of " + op_name + " was made for " + layout_text(*layouts[i]) + " as " + operand_name(static_cast<int32_t>(i)) +
@@ -95,8 +104,8 @@ void Entry::check_operands(Tensor* const* operands, size_t count) const {
 void Entry::check_inplace(Tensor* const* operands) const {
   for (const auto& pair : inplace) {
     const Tensor& t = *operands[pair.operand];
-    if (eager_state.grad_enabled && wants_grad(t) && !producer(t)) {
-      throw Error(ErrorKind::kValue, op_name + ": " + operand_name(pair.operand) + ", a leaf tensor that wants a gradient (" + layout_text(*t.layout) +
+    if (eager_state.grad_enabled && wants_grad(t) && (!producer(t) || views_leaf(t))) {
+      throw Error(ErrorKind::kValue, op_name + ": " + operand_name(pair.operand) + (producer(t) ? ", a view of" : ",") + " a leaf tensor that wants a gradient (" + layout_text(*t.layout) +
                                          ", stop_gradient=False), cannot be changed in place: its value from before is what the gradient belongs to.\n"
                                          "  Use the form that returns a new tensor, or change it under no_grad().");
     }
@@ -107,7 +116,11 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
   const Entry& e = *entry;
   if (e.inplace.empty()) [[likely]] {
     run_plan(e, operands, operand_count, outputs);
-    if (record && e.backward) record_node(entry, operands, operand_count, outputs);
+    if (!record || !e.backward) return;
+    record_node(entry, operands, operand_count, outputs);
+    for (const auto& pair : e.views) {
+      if (wants_grad(*operands[pair.operand])) link_view(*outputs[pair.output], *operands[pair.operand]);
+    }
     return;
   }
 
@@ -120,11 +133,15 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
     throw;
   }
   Ref<EntryNode> node = record && e.backward ? EntryNode::make(entry, operands, operand_count) : nullptr;
+  std::vector<Tensor*> rewritten;
   for (const auto& pair : e.inplace) {
     Tensor& target = *operands[pair.operand];
     const Tensor& written = *outputs[pair.output];
     // A new layout over the same memory (reshape_, squeeze_) writes nothing; new memory (cast_) leaves the old as it was.
-    if (written.storage == target.storage && written.layout == target.layout) bump_version(*target.storage);
+    if (written.storage == target.storage && written.layout == target.layout) {
+      bump_version(*target.storage);
+      rewritten.push_back(&target);
+    }
     target.storage = written.storage;
     target.layout = written.layout;
     target.offset_bytes = written.offset_bytes;
@@ -133,7 +150,10 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
   for (const auto& pair : e.inplace) outputs[pair.output] = nullptr;
   if (!record) return;
   for (const auto& pair : e.inplace) {
-    if (!node || !std::ranges::count(e.differentiable, pair.output)) detach_in_place(*operands[pair.operand]);
+    if (node && std::ranges::count(e.differentiable, pair.output)) continue;
+    Tensor& target = *operands[pair.operand];
+    if (std::ranges::count(rewritten, &target) && meta_if_any(target)) write_through_view(target, true);
+    detach_in_place(target);
   }
   if (!node) return;
   for (const int32_t j : e.differentiable) {
@@ -142,6 +162,9 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
       if (pair.output == j) result = operands[pair.operand];
     }
     set_history(*result, node, static_cast<uint32_t>(j));
+  }
+  for (Tensor* t : rewritten) {
+    if (meta_if_any(*t)) write_through_view(*t, false);
   }
 }
 

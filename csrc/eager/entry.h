@@ -30,7 +30,7 @@ struct Entry final : RefCounted {
     bool is_output;
     int32_t index;
   };
-  struct Inplace {
+  struct Pair {
     int32_t output;
     int32_t operand;
   };
@@ -45,7 +45,8 @@ struct Entry final : RefCounted {
   int32_t result_count = 0;  // tensors in the structure: the first outputs of the Plan
   std::vector<Saved> saved;
   std::vector<int32_t> differentiable;
-  std::vector<Inplace> inplace;
+  std::vector<Pair> inplace;
+  std::vector<Pair> views;  // differentiable outputs over an operand's memory that are not in-place
   std::unique_ptr<BackwardBuilder> backward;  // null: no gradient
   bool lets_others_run = false;               // while the Plan runs: Python's lock is given up, or a host function is called
   std::string op_name = "op";
@@ -56,7 +57,8 @@ struct Entry final : RefCounted {
   }
   // The backward Plan for these gradients, built when it is met for the first time.
   Ref<BackwardPlan> backward_plan(std::span<const Ref<Tensor>> grads);
-  // Raises Error(kRuntime) when the Plan was not made for these operands: a run would read outside their memory.
+  // Raises Error(kRuntime) when the Plan was not made for these operands, since a run would read outside their memory, and
+  // Error(kValue) when one that is to be rewritten has elements that share memory.
   void check_operands(Tensor* const* operands, size_t count) const;
   // Raises Error(kValue) when an output would overwrite a leaf that wants a gradient.
   void check_inplace(Tensor* const* operands) const;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "eager/gradient.h"
+#include "eager/view.h"
 
 namespace sampan {
 
@@ -107,6 +108,8 @@ Edge gradient_edge(Tensor& t) {
   if (!meta.node) {
     meta.node = make_ref<LeafNode>(&meta);
     meta.index = 0;
+  } else if (meta.view) [[unlikely]] {
+    refresh_view(meta);
   }
   return {meta.node, meta.index};
 }
@@ -136,6 +139,7 @@ void detach_in_place(Tensor& t) {
     EagerMeta& meta = *meta_if_any(t);
     set_history(t, nullptr, 0);
     meta.retains_grad = false;
+    meta.view = nullptr;
   }
   t.stop_gradient = true;
 }

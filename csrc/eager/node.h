@@ -107,6 +107,12 @@ class LeafNode final : public Node {
   EagerMeta* owner;  // null after the tensor died: its gradient is then of no interest
 };
 
+// Of a recorded view: the tensor that owns the memory, and the node that it had when the view's history was made.
+struct ViewLink {
+  Ref<Tensor> base;  // itself no view
+  Ref<Node> base_node;
+};
+
 struct EagerMeta final : AutogradMeta {
   explicit EagerMeta(Tensor* tensor) : self(tensor) {}
   ~EagerMeta() override;
@@ -121,6 +127,7 @@ struct EagerMeta final : AutogradMeta {
   bool persistable = false;
   Ref<Tensor> grad;
   std::unique_ptr<std::string> name;
+  std::unique_ptr<ViewLink> view;  // null unless it is a recorded view
 };
 
 inline EagerMeta* meta_if_any(const Tensor& t) { return static_cast<EagerMeta*>(t.autograd.get()); }

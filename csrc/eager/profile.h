@@ -18,8 +18,12 @@ extern std::atomic<ProfileSink*> profile_sink;
 
 class ProfileScope {
  public:
-  explicit ProfileScope(const char* name) : sink_(profile_sink.load(std::memory_order_relaxed)) {
-    if (sink_) [[unlikely]] start(name);
+  // name() is asked for the name only when it is on.
+  template <class F>
+  explicit ProfileScope(F&& name) : sink_(profile_sink.load(std::memory_order_relaxed)) {
+    if (!sink_) [[likely]] return;
+    name_ = name();
+    begin_ns_ = now_ns();
   }
   ~ProfileScope() {
     if (sink_) [[unlikely]] sink_->record(name_, begin_ns_, now_ns());
@@ -29,13 +33,9 @@ class ProfileScope {
 
  private:
   static int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-  void start(const char* name) {
-    name_ = name;
-    begin_ns_ = now_ns();
-  }
   ProfileSink* sink_;
-  const char* name_;
-  int64_t begin_ns_;
+  const char* name_ = nullptr;
+  int64_t begin_ns_ = 0;
 };
 
 }  // namespace sampan

@@ -67,7 +67,11 @@ struct CachedCall {
   bool is_recent = false;  // met again since the last eviction
 
   bool matches(const SignatureWords& key) const {
-    return words.size() == key.size() && std::memcmp(words.data(), key.data(), key.size() * sizeof(uint64_t)) == 0;
+    if (words.size() != key.size()) return false;
+    for (uint32_t i = 0; i < key.size(); ++i) {
+      if (words[i] != key.data()[i]) return false;
+    }
+    return true;
   }
 };
 

@@ -674,7 +674,7 @@ class TestInplace:
         gc.disable()
         try:
             a = tensor([1.0], grad=True)
-            x = identity(a)
+            x = multiply(a, 1.0)
             y = exp(x)
             ops.add_.op(x, y)
             alive = weakref.ref(x)
@@ -691,7 +691,7 @@ class TestInplace:
         plan = ops.inplace_plan([lay], lambda x: (np.floor(x),))
         floor_ = _rt.Op("floor_", [X], lambda op, args: _rt.Entry(plan, None, [], [], None, [(0, 0)]))
         x = tensor([1.5], grad=True)
-        y = identity(x)
+        y = multiply(x, 1.0)
         floor_(y)
         assert y.tolist() == [1.0]
         assert y.stop_gradient
@@ -720,6 +720,99 @@ class TestInplace:
         assert y.inplace_version == before
         y.backward()
         assert list(x.grad.shape) == [2, 3]
+
+
+def narrow(x, start, stop):
+    """x[start:stop] as a recorded view of a 1-D tensor."""
+    whole, part, shape = x.layout, ops.layout([stop - start]), list(x.shape)
+
+    def make_backward(mask, layouts):
+        def run(g):
+            out = np.zeros(shape, "float32")
+            out[start:stop] = g
+            return (out,)
+
+        return _rt.BackwardPlan(ops.host_plan(layouts, [whole], run), [0])
+
+    plan = _rt.Plan.build([whole], [], [], 0, [], [(0, 4 * start, part)])
+    return _rt.Op("narrow", [X], lambda op, args: _rt.Entry(plan, None, [], [0], make_backward))(x)
+
+
+class TestInplaceOnViews:
+    def test_the_write_joins_the_history_of_the_tensor_behind(self):
+        x, c = tensor([1.0, 2.0, 3.0], grad=True), tensor([5.0], grad=True)
+        b = multiply(x, 2.0)
+        v = narrow(b, 1, 2)
+        ops.add_.op(v, multiply(c, 3.0))
+        assert b.tolist() == [2.0, 19.0, 6.0]
+        multiply(b, tensor([1.0, 10.0, 100.0])).backward()
+        assert x.grad.tolist() == [2.0, 20.0, 200.0]
+        assert c.grad.tolist() == [30.0]
+
+    def test_both_uses_add_up(self):
+        x, c = tensor([1.0, 2.0], grad=True), tensor([5.0], grad=True)
+        b = multiply(x, 1.0)
+        v = narrow(b, 1, 2)
+        ops.add_.op(v, c)
+        _rt.backward([b, multiply(v, 10.0)])
+        assert x.grad.tolist() == [1.0, 11.0]
+        assert c.grad.tolist() == [11.0]
+
+    def test_a_view_sees_a_later_write_to_the_tensor_behind(self):
+        x, c = tensor([1.0, 2.0], grad=True), tensor([5.0, 6.0], grad=True)
+        b = multiply(x, 1.0)
+        v = narrow(b, 1, 2)
+        ops.add_.op(b, c)
+        assert v.tolist() == [8.0]
+        multiply(v, 10.0).backward()
+        assert x.grad.tolist() == [0.0, 10.0]
+        assert c.grad.tolist() == [0.0, 10.0]
+
+    def test_a_view_sees_a_write_through_another_view(self):
+        x, c = tensor([1.0, 2.0, 3.0], grad=True), tensor([5.0, 6.0], grad=True)
+        b = multiply(x, 1.0)
+        v, w = narrow(b, 0, 2), narrow(narrow(b, 0, 3), 1, 3)
+        ops.add_.op(v, c)
+        assert w.tolist() == [8.0, 3.0]
+        multiply(w, tensor([10.0, 100.0])).backward()
+        assert x.grad.tolist() == [0.0, 10.0, 100.0]
+        assert c.grad.tolist() == [0.0, 10.0]
+
+    def test_a_constant_write_stops_the_gradient_there(self):
+        lay = ops.layout([1])
+        plan = ops.inplace_plan([lay], lambda x: (np.floor(x),))
+        floor_ = _rt.Op("floor_", [X], lambda op, args: _rt.Entry(plan, None, [], [], None, [(0, 0)]))
+        x = tensor([1.5, 2.5], grad=True)
+        b = multiply(x, 1.0)
+        floor_(narrow(b, 1, 2))
+        assert b.tolist() == [1.5, 2.0]
+        b.backward()
+        assert x.grad.tolist() == [1.0, 0.0]
+
+    def test_a_view_of_a_leaf_is_an_error(self):
+        x = tensor([1.0, 2.0], grad=True)
+        with pytest.raises(ValueError, match=r"add_: x, a view of a leaf tensor that wants a gradient"):
+            ops.add_.op(narrow(x, 0, 1), tensor([1.0]))
+
+    def test_elements_that_share_memory_are_an_error(self):
+        x = _rt.as_view(tensor([1.0]), [3], [0])
+        with pytest.raises(ValueError, match="elements along axis 0 share memory"):
+            ops.add_.op(x, tensor([1.0, 2.0, 3.0]))
+
+    def test_no_cycles(self):
+        gc.disable()
+        try:
+            x = tensor([1.0, 2.0], grad=True)
+            b = multiply(x, 1.0)
+            v = narrow(b, 1, 2)
+            ops.add_.op(v, tensor([1.0]))
+            alive = weakref.ref(b)
+            node = weakref.ref(v)
+            del b, v
+            assert alive() is None
+            assert node() is None
+        finally:
+            gc.enable()
 
 
 class TestPyNode:
