@@ -49,11 +49,12 @@ nb::list stop_profile() {
   return calls;
 }
 
-void set_symbolic_type(nb::handle type) {
+nb::object set_symbolic_type(nb::object type) {
   if (!type.is_none() && !PyType_Check(type.ptr())) throw Error(ErrorKind::kType, "set_symbolic_type: a class is needed");
-  PyTypeObject* old = symbolic_type;
-  symbolic_type = type.is_none() ? nullptr : reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr());
-  Py_XDECREF(old);
+  PyObject* slot = reinterpret_cast<PyObject*>(symbolic_type);
+  nb::object old = exchange_registered(slot, std::move(type));
+  symbolic_type = reinterpret_cast<PyTypeObject*>(slot);
+  return old;
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ void bind_eager(nb::module_& m) {
   m.def("set_tracing", [](bool on) { return std::exchange(eager_state.tracing, on); }, nb::arg("on"),
         "Sends every call of this thread to Op.static; returns what was.");
   m.def("tracing", [] { return eager_state.tracing; });
-  m.def("set_symbolic_type", set_symbolic_type, nb::arg("type").none(), "Calls with an instance of this class, in lists too, go to Op.static.");
+  m.def("set_symbolic_type", set_symbolic_type, nb::arg("type").none(), "Calls with an instance of this class, in lists too, go to Op.static. Returns what was.");
   m.def("set_cache_limit", SignatureTable::set_limit, nb::arg("calls_per_op"));
   m.def("cached_calls", signature_count, "How many signatures are cached, of all ops.");
   m.def("clear_caches", clear_interned_objects, "Forgets every signature.");

@@ -264,10 +264,10 @@ Ref<Tensor> add_tensors(const Ref<Tensor>& a, const Ref<Tensor>& b) {
   return Ref<Tensor>(&to_tensor(sum));
 }
 
-void set_add_op(nb::object op) {
+nb::object set_add_op(nb::object op) {
   if (!op.is_none() && !is_op(op.ptr())) throw Error(ErrorKind::kType, "set_add_op: an Op is needed");
   eager_host.add = op.is_none() ? nullptr : add_tensors;
-  Py_XSETREF(add_op, op.release().ptr());
+  return exchange_registered(add_op, std::move(op));
 }
 
 std::string internal_prefix;  // frames of files that begin with this are the framework's own
@@ -352,7 +352,7 @@ void bind_graph(nb::module_& m) {
   m.def("backward", backward, nb::arg("tensors"), nb::arg("grad_tensors") = nb::none(), nb::arg("retain_graph") = false, nb::arg("create_graph") = false);
   m.def("grad", grad, nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(), nb::arg("retain_graph") = nb::none(),
         nb::arg("create_graph") = false, nb::arg("allow_unused") = false, nb::arg("no_grad_vars") = nb::none());
-  m.def("set_add_op", set_add_op, nb::arg("op").none(), "The Op that adds two gradients where no native loop does.");
+  m.def("set_add_op", set_add_op, nb::arg("op").none(), "The Op that adds two gradients where no native loop does. Returns what was.");
   m.def("push_saved_tensor_hooks", push_saved_hooks, nb::arg("pack"), nb::arg("unpack"));
   m.def("pop_saved_tensor_hooks", pop_saved_hooks);
   m.def("grad_enabled", [] { return eager_state.grad_enabled; });

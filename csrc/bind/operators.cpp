@@ -284,7 +284,8 @@ PyType_Slot tensor_slots[] = {
     {0, nullptr},
 };
 
-void set_operator(nb::handle name, nb::object op) {
+// Both return what was registered before.
+nb::object set_operator(nb::handle name, nb::object op) {
   const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8(name.ptr()) : nullptr;
   const auto* found = text ? std::ranges::find(operator_names, std::string_view(text)) : std::end(operator_names);
   if (found == std::end(operator_names)) {
@@ -292,12 +293,12 @@ void set_operator(nb::handle name, nb::object op) {
     throw Error(ErrorKind::kValue, "set_operator: there is no operator " + text_of(PyObject_Repr, name.ptr()));
   }
   if (!op.is_none() && !PyCallable_Check(op.ptr())) throw Error(ErrorKind::kType, "set_operator: an Op or a function is needed");
-  Py_XSETREF(operators[found - operator_names], op.is_none() ? nullptr : op.release().ptr());
+  return exchange_registered(operators[found - operator_names], std::move(op));
 }
 
-void set_index_handlers(nb::object get, nb::object set) {
-  Py_XSETREF(get_handler, get.is_none() ? nullptr : get.release().ptr());
-  Py_XSETREF(set_handler, set.is_none() ? nullptr : set.release().ptr());
+nb::tuple set_index_handlers(nb::object get, nb::object set) {
+  nb::object old_get = exchange_registered(get_handler, std::move(get));
+  return nb::make_tuple(std::move(old_get), exchange_registered(set_handler, std::move(set)));
 }
 
 }  // namespace
@@ -305,9 +306,9 @@ void set_index_handlers(nb::object get, nb::object set) {
 PyType_Slot* eager_tensor_slots() { return tensor_slots; }
 
 void bind_operators(nb::module_& m) {
-  m.def("set_operator", set_operator, nb::arg("name"), nb::arg("op").none(), "The Op behind an operator of Tensor, such as '__add__'; None takes it away.");
+  m.def("set_operator", set_operator, nb::arg("name"), nb::arg("op").none(), "The Op behind an operator of Tensor, such as '__add__'; None takes it away. Returns what was.");
   m.def("set_index_handlers", set_index_handlers, nb::arg("get").none(), nb::arg("set").none(),
-        "get(tensor, index) and set(tensor, index, value), for what the fast path leaves.");
+        "get(tensor, index) and set(tensor, index, value), for what the fast path leaves. Returns what was.");
 }
 
 }  // namespace sampan
