@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sampan import _rt
-from sampan.base import dtypes
+from sampan.base import dtypes, flags
 from sampan.codegen.compile import compile_program
 from sampan.ir import Builder, Program, interpreter
 from sampan.ops.catalog import TABLE
@@ -52,6 +52,7 @@ def to_tensor(array: Array) -> Any:
 def run_compiled(program: Program, arrays: list[Array], **options: Any) -> tuple[list[Array], Any, list[Any]]:
     """The outputs, the Plan, and the input tensors after the run."""
     tensors = [to_tensor(a) for a in arrays]
+    flags.set_flags({"verify_ir": True})
     plan = compile_program(program, [t.layout for t in tensors], **options)
     return [t.numpy_view() for t in plan.run(tensors)], plan, tensors
 

@@ -421,3 +421,13 @@ def test_short_rows_are_walked_many_at_once():
     check(lambda x: (p.reduce_sum(x, (1,)), p.reduce_argmax(x, (1,)), softmax(x, 1)), real(200, 3))
     check(lambda x: (p.reduce_sum(x, (1, 2)), p.reduce_argmax(x, (1, 2))), real(100, 2, 5).transpose(0, 2, 1))
     check(lambda x: (p.add(x, p.cast(p.iota(x.shape, 1), "float32")), p.reduce_max(x, (0,))), real(200, 3))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_checked_indices_count_from_the_start(dtype):
+    index = np.arange(-6, 6, dtype=dtype).reshape(3, 4)
+    check(lambda i: p.checked_index(i, 6), index)
+    check(lambda i: p.checked_index(i, 7), index.T[::-1])
+    for size in (5, 0):
+        with pytest.raises(IndexError, match="index"):
+            run_compiled(build(lambda i, n=size: p.checked_index(i, n), index), [index])
