@@ -85,11 +85,28 @@ dnnl::memory::desc weight_desc(const Conv& c) {
 
 dnnl::memory::desc any_layout(const dnnl::memory::desc& d) { return {d.get_dims(), d.get_data_type(), dnnl::memory::format_tag::any}; }
 
-// In which form the images go through oneDNN.
-enum class ImageForm { kAsGiven, kChannelsLast };
+// In which form the images go through oneDNN: channels-last, or the primitive's own blocks, with reorders around it.
+enum class ImageForm { kChannelsLast, kBlocked };
 
-LayoutRef image_layout(const LayoutRef& l, ImageForm form) {
-  return form == ImageForm::kAsGiven ? l : channels_last_layout(l->dtype, shape_of(*l));
+// oneDNN tells layouts apart by their strides alone, those of axes of length 1 too: a one-channel image is both, and is called channels-last.
+dnnl::memory::desc channels_last_desc(const Layout& l) {
+  const Dims shape = shape_of(l);
+  Dims strides(shape.size());
+  strides[1] = 1;
+  int64_t step = shape[1];
+  for (size_t d = shape.size(); d-- > 2;) {
+    strides[d] = step;
+    step *= shape[d];
+  }
+  strides[0] = step;
+  return onednn_desc(l.dtype, shape, strides);
+}
+
+dnnl::memory::desc given_desc(const Layout& l) { return is_channels_last(l) ? channels_last_desc(l) : onednn_desc(l); }
+
+dnnl::memory::desc image_desc(const LayoutRef& l, ImageForm form) {
+  const dnnl::memory::desc last = channels_last_desc(*l);
+  return form == ImageForm::kChannelsLast ? last : any_layout(last);
 }
 
 dnnl::memory::desc extra_desc(const Layout& l, int rank) {
@@ -122,7 +139,7 @@ dnnl::primitive_attr attributes_of(const Conv& c) {
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Conv& c, ImageForm form, const dnnl::primitive_attr& attr, bool with_bias) {
   const ConvShape& s = c.shape;
-  const auto x = onednn_desc(*image_layout(c.x, form)), out = onednn_desc(*image_layout(c.out, form)), w = any_layout(weight_desc(c));
+  const auto x = image_desc(c.x, form), out = image_desc(c.out, form), w = any_layout(weight_desc(c));
   const auto kind = dnnl::prop_kind::forward_training;
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const Dims dilations = less_one(s.dilations);
@@ -165,9 +182,9 @@ int weight_operand(const Conv& c, Sequence* s, const dnnl::memory::desc& wanted)
 Sequence forward_sequence(const Conv& c, ImageForm form) {
   const auto pd = forward_desc(c, form, attributes_of(c), static_cast<bool>(c.bias));
   Sequence s;
-  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, onednn_desc(*c.x)), pd.src_desc())}, {DNNL_ARG_WEIGHTS, weight_operand(c, &s, pd.weights_desc())}};
+  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, given_desc(*c.x)), pd.src_desc())}, {DNNL_ARG_WEIGHTS, weight_operand(c, &s, pd.weights_desc())}};
   add_extras(c, &s, &args);
-  const Result out(&s, 2 + (c.bias ? 1 : 0) + c.extras.size(), onednn_desc(*c.out), pd.dst_desc());
+  const Result out(&s, 2 + (c.bias ? 1 : 0) + c.extras.size(), given_desc(*c.out), pd.dst_desc());
   args.push_back({DNNL_ARG_DST, out.used});
   s.add(dnnl::convolution_forward(pd), std::move(args), pd.scratchpad_desc());
   out.finish(&s);
@@ -176,16 +193,16 @@ Sequence forward_sequence(const Conv& c, ImageForm form) {
 
 dnnl::convolution_backward_data::primitive_desc backward_data_desc(const Conv& c, ImageForm form) {
   const ConvShape& s = c.shape;
-  return {onednn_engine(), dnnl::algorithm::convolution_direct, onednn_desc(*image_layout(c.x, form)), any_layout(weight_desc(c)), onednn_desc(*image_layout(c.out, form)),
+  return {onednn_engine(), dnnl::algorithm::convolution_direct, image_desc(c.x, form), any_layout(weight_desc(c)), image_desc(c.out, form),
           s.strides, less_one(s.dilations), s.padding_low, s.padding_high, forward_desc(c, form, plain_attributes(), false), plain_attributes()};
 }
 
 Sequence backward_data_sequence(const Conv& c, ImageForm form) {
   const auto pd = backward_data_desc(c, form);
   Sequence s;
-  const int grad = s.reordered(s.operand(0, onednn_desc(*c.out)), pd.diff_dst_desc());
+  const int grad = s.reordered(s.operand(0, given_desc(*c.out)), pd.diff_dst_desc());
   const int weight = weight_operand(c, &s, pd.weights_desc());
-  const Result x(&s, 2, onednn_desc(*c.x), pd.diff_src_desc());
+  const Result x(&s, 2, given_desc(*c.x), pd.diff_src_desc());
   s.add(dnnl::convolution_backward_data(pd), {{DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, x.used}}, pd.scratchpad_desc());
   x.finish(&s);
   return s;
@@ -198,7 +215,7 @@ dnnl::deconvolution_forward::primitive_desc deconvolution_desc(const Conv& c, Im
   const size_t o = c.shape.groups > 1 ? 1 : 0;
   std::swap(shape[o], shape[o + 1]);
   const dnnl::memory::desc w(shape, onednn_type(s.dtype), dnnl::memory::format_tag::any);
-  const auto from = onednn_desc(*image_layout(c.out, form)), to = onednn_desc(*image_layout(c.x, form));
+  const auto from = image_desc(c.out, form), to = image_desc(c.x, form);
   const auto kind = dnnl::prop_kind::forward_training;
   const auto algorithm = dnnl::algorithm::deconvolution_direct;
   if (c.bias) return {onednn_engine(), kind, algorithm, from, w, onednn_desc(*c.bias), to, s.strides, less_one(s.dilations), s.padding_low, s.padding_high, attributes_of(c)};
@@ -219,9 +236,9 @@ Sequence deconvolution_sequence(const Conv& c, ImageForm form) {
     std::swap(order[o], order[o + 1]);
     weight = s.reordered(s.operand(1, given.permute_axes(order)), pd.weights_desc());
   }
-  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, onednn_desc(*c.out)), pd.src_desc())}, {DNNL_ARG_WEIGHTS, weight}};
+  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, given_desc(*c.out)), pd.src_desc())}, {DNNL_ARG_WEIGHTS, weight}};
   add_extras(c, &s, &args);
-  const Result x(&s, 2 + (c.bias ? 1 : 0) + c.extras.size(), onednn_desc(*c.x), pd.dst_desc());
+  const Result x(&s, 2 + (c.bias ? 1 : 0) + c.extras.size(), given_desc(*c.x), pd.dst_desc());
   args.push_back({DNNL_ARG_DST, x.used});
   s.add(dnnl::deconvolution_forward(pd), std::move(args), pd.scratchpad_desc());
   x.finish(&s);
@@ -230,7 +247,7 @@ Sequence deconvolution_sequence(const Conv& c, ImageForm form) {
 
 dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const Conv& c, ImageForm form) {
   const ConvShape& s = c.shape;
-  const auto x = onednn_desc(*image_layout(c.x, form)), out = onednn_desc(*image_layout(c.out, form)), w = any_layout(weight_desc(c));
+  const auto x = image_desc(c.x, form), out = image_desc(c.out, form), w = any_layout(weight_desc(c));
   const auto hint = forward_desc(c, form, plain_attributes(), false);
   const auto algorithm = dnnl::algorithm::convolution_direct;
   if (c.bias)
@@ -241,8 +258,8 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const C
 Sequence backward_weights_sequence(const Conv& c, ImageForm form) {
   const auto pd = backward_weights_desc(c, form);
   Sequence s;
-  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, onednn_desc(*c.x)), pd.src_desc())},
-                                           {DNNL_ARG_DIFF_DST, s.reordered(s.operand(1, onednn_desc(*c.out)), pd.diff_dst_desc())}};
+  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, given_desc(*c.x)), pd.src_desc())},
+                                           {DNNL_ARG_DIFF_DST, s.reordered(s.operand(1, given_desc(*c.out)), pd.diff_dst_desc())}};
   const Result weight(&s, 2, weight_desc(c), pd.diff_weights_desc());
   args.push_back({DNNL_ARG_DIFF_WEIGHTS, weight.used});
   if (c.bias) args.push_back({DNNL_ARG_DIFF_BIAS, s.operand(3, onednn_desc(*c.bias))});
@@ -268,12 +285,6 @@ Sequence sequence(const Conv& c, ImageForm form) {
     case ConvDirection::kBackwardData: return is_transposed_with_epilogue(c) ? deconvolution_sequence(c, form) : backward_data_sequence(c, form);
     default: return backward_weights_sequence(c, form);
   }
-}
-
-// Channels-last memory is used as it is. From NCHW the two reorders of the images cost about as much as 60 multiply-adds an element.
-ImageForm choose_form(const Conv& c) {
-  if (is_channels_last(*c.x) || is_channels_last(*c.out)) return ImageForm::kChannelsLast;
-  return ImageForm::kChannelsLast;
 }
 
 // A layout that a oneDNN image may have; others are copied first.
@@ -350,14 +361,15 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   for (LayoutRef& l : inputs) settle(l);
   for (LayoutRef& l : outputs) settle(l);
   if (inputs != given.inputs || outputs != given.outputs) return make_converted(make_conv<direction>, given, inputs, outputs, false);
-  const ImageForm form = choose_form(c);
-  try {
-    const bool reference = is_reference(implementation(c, form).c_str());
-    if (!reference || !is_16_bit) return std::make_unique<OneDnnOp>([c, form] { return sequence(c, form); });
-  } catch (const dnnl::error&) {
-    if (!is_16_bit) return make_by_columns(call, c);
+  // Channels-last where oneDNN has fast code for it; it has none for few channels on older processors, which its blocked layouts serve.
+  for (const ImageForm form : {ImageForm::kChannelsLast, ImageForm::kBlocked}) {
+    try {
+      if (!is_reference(implementation(c, form).c_str())) return std::make_unique<OneDnnOp>([c, form] { return sequence(c, form); });
+    } catch (const dnnl::error&) {
+      continue;  // this form does not take the operands; the next may
+    }
   }
-  return make_widened(make_conv<direction>, given, false);
+  return is_16_bit ? make_widened(make_conv<direction>, given, false) : make_by_columns(call, c);
 }
 
 const RegisterNative forward("conv_forward", make_conv<ConvDirection::kForward>);
