@@ -19,8 +19,8 @@ from .index_maps import Axis, Dims, base_of, plain_indices, view_base
 
 #: More Ops than this in one kernel cost registers and compile time, and gain nothing.
 _MOST_OPS = 128
-#: A reduction with fewer independent parts than this, over this many elements or more, takes two stages.
-_FEW_PARTS, _MANY_ELEMENTS = 16, 1 << 16
+#: A reduction with fewer independent parts than this, each over this many elements or more, takes two stages.
+_FEW_PARTS, _LONG_PART = 16, 1 << 16
 #: What has fewer elements than the domain by this factor is no reason to join it: reading it costs nothing.
 _SMALL_FACTOR = 8
 #: Lanes that a part of a column reduction takes.
@@ -230,7 +230,7 @@ class Grouping:
         if fast is None:
             fast = max((k for k, n in enumerate(op.inputs[0].shape) if n != 1), default=0)
         parts = kept if fast in op.attributes["axes"] else -(-kept // _COLUMN_LANES)
-        return parts < _FEW_PARTS and total >= _MANY_ELEMENTS
+        return parts < _FEW_PARTS and total >= max(parts, 1) * _LONG_PART
 
     # ------------------------------------------------------------------ merging
 

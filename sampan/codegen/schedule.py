@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..base import flags
 from .index_maps import Axis
 from .jit import CompiledKernel, compile
 from .loops import Kernel, KernelBuilder
@@ -216,7 +217,7 @@ def _compiled(
     Building one, only to find it known by its text, takes longer than this key.
     """
     steps = tuple((s.op, s.dtype, s.args, _spelled(s, names)) for s in trace.steps)
-    key = (shape, tuple(buffers), steps, tuple(number for _, number, _ in trace.stores))
+    key = (flags.MAX_ISA.value, shape, tuple(buffers), steps, tuple(number for _, number, _ in trace.stores))
     found = _known.get(key)
     if found is None:
         kernel = _build(trace, shape, buffers, names)
