@@ -1,12 +1,6 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 
-namespace sampan {
-
-__attribute__((weak)) void bind_eager(nb::module_&) {}
-
-}  // namespace sampan
-
 NB_MODULE(_rt, m) {
   m.attr("__doc__") = "The compiled runtime: tensors, Plans, eager dispatch and the tape.";
   if (sampan::make_dtype_type(m.ptr()) < 0 || sampan::make_storage_type(m.ptr()) < 0 || sampan::make_tensor_type(m.ptr()) < 0) throw nanobind::python_error();

@@ -60,36 +60,73 @@ void clear_interned_objects() {
   clear_signature_tables();
 }
 
-Ref<Tensor> scalar_tensor(PyObject* number) {
-  static const Ref<const Layout> layouts[] = {contiguous_layout(DType::k_bool, {}), contiguous_layout(DType::k_int64, {}), contiguous_layout(DType::k_float64, {}),
-                                              contiguous_layout(DType::k_complex128, {})};
+namespace {
+
+enum ScalarKind { kBool, kInt, kFloat, kComplex, kScalarKinds };
+constexpr DType scalar_dtypes[] = {DType::k_bool, DType::k_int64, DType::k_float64, DType::k_complex128};
+constexpr size_t kKeptScalars = 16;
+
+// Never destroyed: the allocator may end first.
+std::vector<Ref<Tensor>>& kept_scalars(int kind) {
+  static auto* kept = new std::vector<Ref<Tensor>>[kScalarKinds];
+  return kept[kind];
+}
+
+Ref<Tensor> new_scalar(ScalarKind kind) {
+  auto& kept = kept_scalars(kind);
+  if (kept.empty()) return empty_tensor(contiguous_layout(scalar_dtypes[kind], {}));
+  Ref<Tensor> t = std::move(kept.back());
+  kept.pop_back();
+  return t;
+}
+
+void keep_scalar(Ref<Tensor> t) {
+  if (t->use_count() != 1 || t->storage->use_count() != 1 || t->python_object || t->autograd) return;
+  for (int kind = 0; kind < kScalarKinds; ++kind) {
+    auto& kept = kept_scalars(kind);
+    if (scalar_dtypes[kind] == t->dtype() && kept.size() < kKeptScalars) return kept.push_back(std::move(t));
+  }
+}
+
+}  // namespace
+
+ScalarOperands::~ScalarOperands() {
+  for (size_t i = 0; i < std::min(count_, kInline); ++i) keep_scalar(std::move(first_[i]));
+  for (auto& t : more_) keep_scalar(std::move(t));
+}
+
+Tensor* ScalarOperands::add(PyObject* number) {
+  Ref<Tensor> t;
   if (PyFloat_Check(number)) {
-    Ref<Tensor> t = empty_tensor(layouts[2]);
+    t = new_scalar(kFloat);
     *reinterpret_cast<double*>(t->data()) = PyFloat_AS_DOUBLE(number);
-    return t;
-  }
-  if (PyBool_Check(number)) {
-    Ref<Tensor> t = empty_tensor(layouts[0]);
+  } else if (PyBool_Check(number)) {
+    t = new_scalar(kBool);
     *t->data() = number == Py_True;
-    return t;
-  }
-  if (PyLong_Check(number)) {
+  } else if (PyLong_Check(number)) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
     if (overflow) {
       PyErr_Format(PyExc_OverflowError, "the integer %S does not fit in 64 bits", number);
       return nullptr;
     }
-    Ref<Tensor> t = empty_tensor(layouts[1]);
+    t = new_scalar(kInt);
     *reinterpret_cast<int64_t*>(t->data()) = value;
-    return t;
+  } else {
+    const Py_complex value = PyComplex_AsCComplex(number);
+    if (value.real == -1.0 && PyErr_Occurred()) return nullptr;
+    t = new_scalar(kComplex);
+    reinterpret_cast<double*>(t->data())[0] = value.real;
+    reinterpret_cast<double*>(t->data())[1] = value.imag;
   }
-  const Py_complex value = PyComplex_AsCComplex(number);
-  if (value.real == -1.0 && PyErr_Occurred()) return nullptr;
-  Ref<Tensor> t = empty_tensor(layouts[3]);
-  reinterpret_cast<double*>(t->data())[0] = value.real;
-  reinterpret_cast<double*>(t->data())[1] = value.imag;
-  return t;
+  Tensor* borrowed = t.get();
+  if (count_ < kInline) {
+    first_[count_] = std::move(t);
+  } else {
+    more_.push_back(std::move(t));
+  }
+  ++count_;
+  return borrowed;
 }
 
 void OpCall::grow() {
@@ -358,16 +395,10 @@ OpCall::Encoded OpCall::encode() {
   return Encoded::kDone;
 }
 
-bool OpCall::gather(Tensor** tensors, std::vector<Ref<Tensor>>& scalars) const {
+bool OpCall::gather(Tensor** tensors, ScalarOperands& scalars) const {
   for (uint32_t i = 0; i < operand_count_; ++i) {
-    if (is_tensor_operand(i)) [[likely]] {
-      tensors[i] = reinterpret_cast<TensorObject*>(operands_[i].object)->tensor.get();
-      continue;
-    }
-    Ref<Tensor> scalar = scalar_tensor(operands_[i].object);
-    if (!scalar) return false;
-    tensors[i] = scalar.get();
-    scalars.push_back(std::move(scalar));
+    tensors[i] = is_tensor_operand(i) ? reinterpret_cast<TensorObject*>(operands_[i].object)->tensor.get() : scalars.add(operands_[i].object);
+    if (!tensors[i]) return false;
   }
   return true;
 }

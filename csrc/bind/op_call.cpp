@@ -9,8 +9,6 @@
 
 namespace sampan {
 
-std::atomic<ProfileSink*> profile_sink{nullptr};
-
 namespace {
 
 constexpr size_t kInlineOperands = 8;
@@ -74,7 +72,7 @@ PyObject* dispatch(OpCall& call);
 
 PyObject* run_call(OpCall& call, const Ref<Entry>& entry, bool is_first) {
   SmallArray<Tensor*, kInlineOperands> tensors(call.operand_count());
-  std::vector<Ref<Tensor>> scalars;
+  ScalarOperands scalars;
   if (!call.gather(tensors.data(), scalars)) return nullptr;
   if (is_first) entry->check_operands(tensors.data(), tensors.size());
   if (!entry->inplace.empty()) {
@@ -110,7 +108,7 @@ PyObject* call_miss(OpCall& call) {
     if (const Tensor* t = unwrap(call.operand(i))) layouts.push_back(t->layout);
   }
   SmallArray<Tensor*, kInlineOperands> tensors(call.operand_count());
-  std::vector<Ref<Tensor>> scalars;
+  ScalarOperands scalars;
   if (!call.gather(tensors.data(), scalars)) return nullptr;  // a wrong number is better found before a compilation
   Owned args(call.values_tuple());
   if (!args) return nullptr;

@@ -31,6 +31,23 @@ class SmallArray {
   alignas(T) char inline_[kInline * sizeof(T)];
 };
 
+// The 0-D tensors of a call's Python numbers; they are used again when nothing kept them.
+class ScalarOperands {
+ public:
+  ScalarOperands() = default;
+  ~ScalarOperands();
+  ScalarOperands(const ScalarOperands&) = delete;
+  ScalarOperands& operator=(const ScalarOperands&) = delete;
+  // Borrowed: bool, int64, float64 or complex128. Null with a Python error set (an int beyond 64 bits).
+  Tensor* add(PyObject* number);
+
+ private:
+  static constexpr size_t kInline = 2;
+  Ref<Tensor> first_[kInline];
+  std::vector<Ref<Tensor>> more_;
+  size_t count_ = 0;
+};
+
 class OpCall {
  public:
   // values: one borrowed object per parameter; not written to.
@@ -45,8 +62,8 @@ class OpCall {
   enum class Encoded { kDone, kSymbolic, kError };
   // Turns values into the key and the operands; replaces values that had to be converted (NumPy arrays, tensors as attributes).
   Encoded encode();
-  // The operands as tensors: scalars become 0-D ones, kept in scalars. False with a Python error set.
-  bool gather(Tensor** tensors, std::vector<Ref<Tensor>>& scalars) const;
+  // The operands as tensors: scalars become 0-D ones. False with a Python error set.
+  bool gather(Tensor** tensors, ScalarOperands& scalars) const;
   // The values as a tuple, for miss and static.
   PyObject* values_tuple() const;
   // Which parameter operand i came from: "x", or "x[2]" of a list.
@@ -98,9 +115,6 @@ class OpCall {
 // A new reference to a Tensor for a NumPy array or scalar; null without an error for anything else, with one when it fails.
 PyObject* tensor_from_numpy(PyObject* o);
 bool is_numpy_value(PyObject* o);
-
-// A 0-D tensor for an exact Python number: bool, int64, float64 or complex128. Null with a Python error set (an int beyond 64 bits).
-Ref<Tensor> scalar_tensor(PyObject* number);
 
 // Calls an op from C++ with positional arguments.
 inline PyObject* call_op(PyObject* op, PyObject* const* args, size_t count) { return PyObject_Vectorcall(op, args, count, nullptr); }

@@ -11,11 +11,6 @@ namespace sampan {
 
 PyTypeObject* tensor_type = nullptr;
 
-__attribute__((weak)) PyType_Slot* eager_tensor_slots() {
-  static PyType_Slot none[] = {{0, nullptr}};
-  return none;
-}
-
 namespace {
 
 constexpr int kKeptObjects = 256;

@@ -50,7 +50,7 @@ PyObject* wrap(Ref<Tensor> tensor);
 void track_tensor(PyObject* o);
 
 // Slots (nb_add, tp_richcompare, mp_subscript, ...) that the eager layer contributes to the type, ended by {0, nullptr}.
-// The default is empty. Properties and methods are added to tensor_type after its creation: PyDescr_NewGetSet, PyDescr_NewMethod.
+// Properties and methods are added to tensor_type after its creation: PyDescr_NewGetSet, PyDescr_NewMethod.
 PyType_Slot* eager_tensor_slots();
 
 // One element as bool, int, float or complex, and back. read_element returns null with an error set.

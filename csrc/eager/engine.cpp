@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "eager/gradient.h"
+#include "eager/profile.h"
 
 namespace sampan {
 
@@ -54,7 +55,6 @@ class Engine {
   std::vector<Captured> captured_;
   std::vector<Edge> blocked_;
   std::vector<Ref<Tensor>> results_;
-  std::vector<bool> is_reached_;  // per input
   std::unordered_map<Node*, uint32_t> shared_;  // nodes that another active run has marked
 };
 
@@ -103,7 +103,6 @@ void Engine::mark_wanted() {
     for (auto& state : states_) state.must_run = true;
     return;
   }
-  is_reached_.assign(request_.inputs.size(), false);
   results_.resize(request_.inputs.size());
   for (size_t i = 0; i < request_.inputs.size(); ++i) {
     Tensor& input = *request_.inputs[i];
@@ -192,15 +191,14 @@ void Engine::run_node(uint32_t slot) {
   if (has_gradient) finish_gradients(states_[slot], grads);
   if (states_[slot].is_captured) {
     const auto mine = std::ranges::equal_range(captured_, slot, {}, &Captured::slot);
-    for (const Captured& c : mine) {
-      is_reached_[c.input] = true;
-      results_[c.input] = grads[c.index];
-    }
+    for (const Captured& c : mine) results_[c.input] = grads[c.index];
   }
 
   const std::span<Edge> edges = node->edges();
   std::vector<Ref<Tensor>> input_grads(edges.size());
   if (has_gradient && states_[slot].must_run) {
+    std::string profile_name;
+    const ProfileScope profile([&] { return (profile_name = node->name()).c_str(); });
     node->backward(grads, input_grads, request_.create_graph);
     if (!request_.retain_graph) node->release_saved();
   }

@@ -125,14 +125,15 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
   }
 
   e.check_inplace(operands);
+  Ref<EntryNode> node;
   try {
     run_plan(e, operands, operand_count, outputs);
+    if (record && e.backward) node = EntryNode::make(entry, operands, operand_count);
   } catch (...) {
     // Some of the elements may have been written.
     for (const auto& pair : e.inplace) bump_version(*operands[pair.operand]->storage);
     throw;
   }
-  Ref<EntryNode> node = record && e.backward ? EntryNode::make(entry, operands, operand_count) : nullptr;
   std::vector<Tensor*> rewritten;
   for (const auto& pair : e.inplace) {
     Tensor& target = *operands[pair.operand];
