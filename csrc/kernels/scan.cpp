@@ -37,13 +37,6 @@ SAMPAN_INLINE A step(A a, A v) {
   }
 }
 
-template <class To, class From>
-SAMPAN_INLINE To running_value(From v) {
-  if constexpr (is_half<From>)
-    return static_cast<To>(to_float(v));
-  else
-    return static_cast<To>(v);
-}
 template <class T, class A>
 SAMPAN_INLINE T result_value(A a) {
   if constexpr (is_half<T>)
@@ -58,8 +51,7 @@ constexpr int64_t kTogether = 16;
 class ScanOp final : public NativeOp {
  public:
   ScanOp(const Layout& x, const Layout& out, const Layout* indices, int axis, Kind kind, bool reverse, bool exclusive)
-      : from_(x.dtype),
-        to_(out.dtype),
+      : dtype_(out.dtype),
         lines_(axis, {&x, &out, indices ? indices : &out}),
         kind_(kind),
         reverse_(reverse),
@@ -67,16 +59,11 @@ class ScanOp final : public NativeOp {
         is_int32_(indices && indices->dtype == DType::k_int32) {}
 
   void run(char* const* buffers, char*) const override {
-    with_type(to_, [&]<class T>() {
-      if (kind_ == Kind::kMax || kind_ == Kind::kMin) return extremes<T>(buffers);
-      const T* same = reinterpret_cast<const T*>(buffers[0]);
-      T* out = reinterpret_cast<T*>(buffers[1]);
-      if (from_ == to_) return sums(same, out);
-      if constexpr (!std::is_same_v<T, bool> && !is_half<T>) {
-        with_type(from_, [&]<class S>() {
-          if constexpr (!is_complex<S>) sums(reinterpret_cast<const S*>(buffers[0]), out);
-        });
-      }
+    with_type(dtype_, [&]<class T>() {
+      if (kind_ == Kind::kMax || kind_ == Kind::kMin)
+        extremes<T>(buffers);
+      else
+        sums(reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]));
     });
   }
 
@@ -101,8 +88,8 @@ class ScanOp final : public NativeOp {
     });
   }
 
-  template <class S, class T>
-  void sums(const S* x, T* out) const {
+  template <class T>
+  void sums(const T* x, T* out) const {
     if constexpr (!std::is_same_v<T, bool>) {
       if (kind_ == Kind::kSum)
         chains<Kind::kSum>(x, out);
@@ -113,8 +100,8 @@ class ScanOp final : public NativeOp {
     }
   }
 
-  template <Kind kind, class S, class T>
-  void chains(const S* x, T* out) const {
+  template <Kind kind, class T>
+  void chains(const T* x, T* out) const {
     using A = Running<T>;
     A first{};
     if constexpr (kind == Kind::kProd) first = A{1};
@@ -126,7 +113,7 @@ class ScanOp final : public NativeOp {
       for (int64_t k = 0; k < n; ++k) {
         const int64_t i = reverse_ ? n - 1 - k : k;
         for (int64_t j = 0; j < count; ++j) {
-          const A v = running_value<A>(x[from[j] + i * x_step]);
+          const A v = static_cast<A>(to_compute(x[from[j] + i * x_step]));
           const A next = step<kind>(a[j], v);
           out[to[j] + i * out_step] = result_value<T>(exclusive_ ? a[j] : next);
           a[j] = next;
@@ -168,7 +155,7 @@ class ScanOp final : public NativeOp {
     });
   }
 
-  DType from_, to_;
+  DType dtype_;
   Lines<3> lines_;
   Kind kind_;
   bool reverse_, exclusive_, is_int32_;
@@ -196,11 +183,11 @@ std::unique_ptr<NativeOp> make_scan(const NativeCall& c) {
     if (from == 'c') call.fail(ErrorKind::kDType, "complex numbers have no order");
     if (exclusive) call.fail(ErrorKind::kValue, "max and min are not exclusive");
   } else {
-    const bool fits = x.dtype == out.dtype ? to != 'b' : from != 'c' && to != 'b' && x.dtype != out.dtype && dtype_size(out.dtype) > 2;
-    if (!fits) call.fail(ErrorKind::kDType, std::string("no running ") + name + " from " + dtype_name(x.dtype) + " to " + dtype_name(out.dtype));
+    if (to == 'b' || (from == 'c' && to != 'c')) call.fail(ErrorKind::kDType, std::string("no running ") + name + " from " + dtype_name(x.dtype) + " to " + dtype_name(out.dtype));
     if (kind == Kind::kLogAddExp && to != 'f') call.fail(ErrorKind::kDType, "logaddexp needs a floating dtype");
   }
   if (x.numel == 0) return make_nothing();
+  if (x.dtype != out.dtype) return make_converted(make_scan, c, {contiguous_layout(out.dtype, x.shape_span())}, c.outputs, false);
   return std::make_unique<ScanOp>(x, out, is_extreme ? &call.output(1) : nullptr, axis, kind, reverse, exclusive);
 }
 
