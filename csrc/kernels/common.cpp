@@ -1,8 +1,6 @@
 #include "kernels/common.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 #include <numeric>
 
 namespace sampan::kernels {
@@ -105,23 +103,6 @@ void CallReader::fail(ErrorKind kind, const std::string& what) const {
   std::string outputs;
   for (const auto& l : call_.outputs) outputs += (outputs.empty() ? "" : ", ") + shape_text(*l);
   throw Error(kind, std::string(native_) + ": " + what + " (inputs: " + operands + "; outputs: " + outputs + ")");
-}
-
-char* thread_buffer(size_t bytes) {
-  struct Block {
-    char* data = nullptr;
-    size_t size = 0;
-    ~Block() { std::free(data); }
-  };
-  thread_local Block block;
-  if (block.size < bytes) {
-    std::free(block.data);
-    block.size = 0;
-    block.data = static_cast<char*>(std::aligned_alloc(64, align64(bytes)));
-    if (!block.data) throw std::bad_alloc();
-    block.size = bytes;
-  }
-  return block.data;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <complex>
 #include <set>
 
+#include "base/allocator.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "exec/copy.h"
@@ -152,8 +153,22 @@ SAMPAN_INLINE T from_compute(Compute<T> v) {
     return v;
 }
 
-// Scratch of this thread that lives until the thread ends and only grows; for bounded blocks, one user at a time.
-char* thread_buffer(size_t bytes);
+// Working memory from the caching allocator.
+class Block {
+ public:
+  explicit Block(size_t bytes) : bytes_(bytes), data_(bytes ? static_cast<char*>(allocate_block(bytes)) : nullptr) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() {
+    if (data_) free_block(data_, bytes_);
+  }
+  template <class T>
+  T* as() const { return reinterpret_cast<T*>(data_); }
+
+ private:
+  size_t bytes_;
+  char* data_;
+};
 
 inline size_t align64(size_t n) { return (n + 63) & ~size_t{63}; }
 

@@ -98,7 +98,7 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
   T* packed_a = nullptr;
   if (needs_packed_b || pack_a) {
     const size_t b_items = needs_packed_b ? static_cast<size_t>(most_columns * most_depth) : 0;
-    packed_b = reinterpret_cast<T*>(thread_buffer((b_items + static_cast<size_t>(kRows * most_depth)) * sizeof(T)));
+    packed_b = reinterpret_cast<T*>(thread_scratch((b_items + static_cast<size_t>(kRows * most_depth)) * sizeof(T)));
     packed_a = packed_b + b_items;
   }
   for (int64_t nb = n0; nb < n1; nb += kBlockColumns<T>) {

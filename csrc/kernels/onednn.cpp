@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "exec/parallel.h"
@@ -158,9 +157,8 @@ void OneDnnOp::run(char* const* buffers, char* scratch) const {
   if (threads == main_->sequence.threads()) return main_->run(buffers, scratch);
   const Variant& variant = variant_for(threads);
   if (variant.sequence.scratch_bytes() <= scratch_bytes()) return variant.run(buffers, scratch);
-  std::unique_ptr<char, decltype(&std::free)> own(static_cast<char*>(std::aligned_alloc(64, align64(variant.sequence.scratch_bytes()))), std::free);
-  if (!own) throw Error(ErrorKind::kMemory, "no memory for oneDNN's scratch of " + std::to_string(variant.sequence.scratch_bytes()) + " bytes");
-  variant.run(buffers, own.get());
+  const Block own(variant.sequence.scratch_bytes());
+  variant.run(buffers, own.as<char>());
 }
 
 }  // namespace sampan::kernels

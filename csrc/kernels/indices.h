@@ -1,0 +1,40 @@
+// Indices as element offsets: checked once, before anything is written.
+#pragma once
+#include "kernels/common.h"
+
+namespace sampan::kernels {
+
+// Reads index [count, width]: each row addresses one entry of the axes of lengths `limits`, offset = sum of index * strides.
+class IndexTable {
+ public:
+  IndexTable() = default;
+  // first_axis: the axis of x that limits[0] belongs to, for messages.
+  IndexTable(const char* native, const Layout& index, Dims limits, Dims strides, int first_axis, bool allow_negative);
+  int64_t count() const { return count_; }
+  size_t bytes() const { return align64(static_cast<size_t>(count_) * sizeof(int64_t)); }
+  // Raises Error(kIndex) for the first index outside its axis. index is contiguous.
+  void fill(const char* index, int64_t* offsets) const;
+
+ private:
+  template <class I>
+  void fill_typed(const I* index, int64_t* offsets) const;
+  [[noreturn]] void refuse(int64_t position, int64_t value) const;
+
+  std::string native_;
+  Dims index_shape_, limits_, strides_;
+  DType dtype_ = DType::k_int64;
+  int64_t count_ = 0;
+  int first_axis_ = 0;
+  bool allow_negative_ = true;
+};
+
+// What the natives of this family need contiguous is made so. Null when everything already is.
+std::unique_ptr<NativeOp> make_rows_contiguous(const NativeFactory& factory, const NativeCall& call, const std::vector<size_t>& inputs);
+
+// x viewed as [outer, length, inner] around an axis.
+struct AxisView {
+  int64_t outer, length, inner;
+};
+AxisView view_around(const Layout& l, int axis);
+
+}  // namespace sampan::kernels

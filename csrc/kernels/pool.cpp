@@ -1,0 +1,371 @@
+// pool_forward, pool_backward and their adaptive forms.
+#include <algorithm>
+#include <limits>
+
+#include "exec/parallel.h"
+#include "kernels/conv.h"
+#include "kernels/pool.h"
+
+namespace sampan::kernels {
+namespace {
+
+// The positions inside one window, in order: fn(flat position in the input's spatial axes).
+template <class F>
+SAMPAN_INLINE void each_position(const std::vector<WindowAxis>& axes, const int64_t* o, F&& fn) {
+  // Missing outer axes count as one window of one position.
+  const size_t n = axes.size();
+  const WindowAxis& w = axes[n - 1];
+  const int64_t w0 = w.start[static_cast<size_t>(o[n - 1])], w1 = w.stop[static_cast<size_t>(o[n - 1])];
+  int64_t h0 = 0, h1 = 1, h_step = 1, h_in = 1, d0 = 0, d1 = 1, d_step = 1;
+  if (n > 1) {
+    const WindowAxis& h = axes[n - 2];
+    h0 = h.start[static_cast<size_t>(o[n - 2])];
+    h1 = h.stop[static_cast<size_t>(o[n - 2])];
+    h_step = h.step;
+    h_in = h.in;
+  }
+  if (n > 2) {
+    const WindowAxis& d = axes[n - 3];
+    d0 = d.start[static_cast<size_t>(o[n - 3])];
+    d1 = d.stop[static_cast<size_t>(o[n - 3])];
+    d_step = d.step;
+  }
+  for (int64_t d = d0; d < d1; d += d_step)
+    for (int64_t h = h0; h < h1; h += h_step)
+      for (int64_t x = w0; x < w1; x += w.step) fn((d * h_in + h) * w.in + x);
+}
+
+// Output positions in order, as one index for each axis.
+struct Position {
+  int64_t o[3] = {0, 0, 0};
+  void seek(const std::vector<WindowAxis>& axes, int64_t flat) {
+    for (size_t d = axes.size(); d-- > 0;) {
+      o[d] = flat % axes[d].out;
+      flat /= axes[d].out;
+    }
+  }
+  void next(const std::vector<WindowAxis>& axes) {
+    for (size_t d = axes.size(); d-- > 0;) {
+      if (++o[d] < axes[d].out) return;
+      o[d] = 0;
+    }
+  }
+};
+
+double window_size(const PoolShape& p) {
+  double n = 1;
+  for (const WindowAxis& a : p.axes) {
+    double longest = 1;
+    for (size_t o = 0; o < a.start.size(); ++o) longest = std::max(longest, static_cast<double>(a.stop[o] - a.start[o]) / static_cast<double>(a.step));
+    n *= longest;
+  }
+  return n;
+}
+
+int64_t divisor_at(const PoolShape& p, const int64_t* o) {
+  if (p.divisor_override > 0) return p.divisor_override;
+  int64_t n = 1;
+  for (size_t d = 0; d < p.axes.size(); ++d) n *= p.axes[d].extent[static_cast<size_t>(o[d])];
+  return n;
+}
+
+// NaN wins, and the first of equal elements.
+template <class T>
+SAMPAN_INLINE bool beats(T v, T best) {
+  return v > best || v != v;
+}
+
+// One output position of channels that lie together: rows of n channels.
+template <class T>
+SAMPAN_INLINE void max_rows(const PoolShape& p, const int64_t* o, const T* x, int64_t pixel, T* out, int64_t* at, int64_t n) {
+  bool is_first = true;
+  each_position(p.axes, o, [&](int64_t position) {
+    const T* row = x + position * pixel;
+    if (is_first) {
+      for (int64_t c = 0; c < n; ++c) out[c] = row[c];
+      for (int64_t c = 0; c < n && at; ++c) at[c] = position;
+      is_first = false;
+    } else if (at) {
+      for (int64_t c = 0; c < n; ++c) {
+        const bool wins = beats(row[c], out[c]) && out[c] == out[c];
+        out[c] = wins ? row[c] : out[c];
+        at[c] = wins ? position : at[c];
+      }
+    } else {
+      for (int64_t c = 0; c < n; ++c) out[c] = beats(row[c], out[c]) ? row[c] : out[c];
+    }
+  });
+}
+template <class T>
+SAMPAN_INLINE void sum_rows(const PoolShape& p, const int64_t* o, const T* x, int64_t pixel, T* out, int64_t n) {
+  for (int64_t c = 0; c < n; ++c) out[c] = T{};
+  each_position(p.axes, o, [&](int64_t position) {
+    const T* row = x + position * pixel;
+    for (int64_t c = 0; c < n; ++c) out[c] += row[c];
+  });
+  const T scale = T{1} / static_cast<T>(divisor_at(p, o));
+  for (int64_t c = 0; c < n; ++c) out[c] *= scale;
+}
+
+// float32 is what networks pool; its loops are compiled for every level of the machine.
+SAMPAN_CLONES void max_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int64_t* at, int64_t n) {
+  max_rows(p, o, x, pixel, out, at, n);
+}
+SAMPAN_CLONES void sum_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int64_t n) { sum_rows(p, o, x, pixel, out, n); }
+
+// Channels-last when any operand is so and nothing else, row-major otherwise.
+bool runs_channels_last(const NativeCall& c) {
+  auto is_last = [](const LayoutRef& l) { return !pool_layout(l)->is_contiguous; };
+  return std::any_of(c.inputs.begin(), c.inputs.end(), is_last) || std::any_of(c.outputs.begin(), c.outputs.end(), is_last);
+}
+
+class PoolForward final : public NativeOp {
+ public:
+  PoolForward(PoolShape p, const NativeCall& c) : p_(std::move(p)), is_last_(runs_channels_last(c)), is_int32_(p_.with_indices && c.outputs[1]->dtype == DType::k_int32) {}
+
+  void run(char* const* buffers, char*) const override {
+    with_type(p_.dtype, [&]<class T>() {
+      if constexpr (!is_complex<T> && !is_half<T> && !std::is_same_v<T, bool>) {
+        const T* x = reinterpret_cast<const T*>(buffers[0]);
+        T* out = reinterpret_cast<T*>(buffers[1]);
+        if (is_last_)
+          channels_last(x, out, buffers);
+        else
+          planes(x, out, buffers);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kChannels = 256;  // at a time: their running positions stay in L1
+
+  template <class T>
+  void channels_last(const T* x, T* out, char* const* buffers) const {
+    const int64_t points = p_.out_size(), channels = p_.channels;
+    parallel_for(p_.batch * points, window_size(p_) * static_cast<double>(channels) * (p_.with_indices ? 0.6 : 0.2), [&](int64_t begin, int64_t end) {
+      Position at;
+      at.seek(p_.axes, begin % points);
+      int64_t indices[kChannels];
+      for (int64_t i = begin; i < end; ++i, at.next(p_.axes)) {
+        const T* image = x + i / points * p_.in_size() * channels;
+        for (int64_t c = 0; c < channels; c += kChannels) {
+          const int64_t n = std::min(kChannels, channels - c);
+          T* to = out + i * channels + c;
+          int64_t* found = p_.with_indices ? indices : nullptr;
+          if (p_.is_max) {
+            if constexpr (std::is_same_v<T, float>)
+              max_floats(p_, at.o, image + c, channels, to, found, n);
+            else
+              max_rows(p_, at.o, image + c, channels, to, found, n);
+          } else if constexpr (std::is_same_v<T, float>) {
+            sum_floats(p_, at.o, image + c, channels, to, n);
+          } else if constexpr (std::is_floating_point_v<T>) {
+            sum_rows(p_, at.o, image + c, channels, to, n);
+          }
+          for (int64_t j = 0; j < n && found; ++j) store_index(buffers[2], i * channels + c + j, found[j]);
+        }
+      }
+    });
+  }
+
+  template <class T>
+  void planes(const T* x, T* out, char* const* buffers) const {
+    const int64_t points = p_.out_size();
+    parallel_for(p_.batch * p_.channels * points, 2.0 + window_size(p_), [&](int64_t begin, int64_t end) {
+      Position at;
+      at.seek(p_.axes, begin % points);
+      for (int64_t i = begin; i < end; ++i, at.next(p_.axes)) {
+        const T* plane = x + i / points * p_.in_size();
+        if (p_.is_max) {
+          T best{};
+          int64_t found = -1;
+          each_position(p_.axes, at.o, [&](int64_t position) {
+            const T v = plane[position];
+            if (found < 0 || (beats(v, best) && best == best)) {
+              best = v;
+              found = position;
+            }
+          });
+          out[i] = best;
+          if (p_.with_indices) store_index(buffers[2], i, found);
+        } else if constexpr (std::is_floating_point_v<T>) {
+          T sum{};
+          each_position(p_.axes, at.o, [&](int64_t position) { sum += plane[position]; });
+          out[i] = sum / static_cast<T>(divisor_at(p_, at.o));
+        }
+      }
+    });
+  }
+
+  void store_index(char* indices, int64_t i, int64_t v) const {
+    if (is_int32_)
+      reinterpret_cast<int32_t*>(indices)[i] = static_cast<int32_t>(v);
+    else
+      reinterpret_cast<int64_t*>(indices)[i] = v;
+  }
+
+  PoolShape p_;
+  bool is_last_, is_int32_;
+};
+
+class PoolBackward final : public NativeOp {
+ public:
+  PoolBackward(PoolShape p, const NativeCall& c)
+      : p_(std::move(p)), is_last_(runs_channels_last(c)), is_int32_(p_.with_indices && c.inputs[1]->dtype == DType::k_int32), output_(c.inputs.size()) {}
+
+  void run(char* const* buffers, char*) const override {
+    if (p_.with_indices) check_indices(buffers[1]);
+    with_type(p_.dtype, [&]<class T>() {
+      if constexpr (std::is_floating_point_v<T>) {
+        const T* grad = reinterpret_cast<const T*>(buffers[0]);
+        T* to = reinterpret_cast<T*>(buffers[output_]);
+        const T* x = p_.is_max && !p_.with_indices ? reinterpret_cast<const T*>(buffers[1]) : nullptr;
+        if (is_last_)
+          channels_last(grad, x, buffers[1], to);
+        else
+          planes(grad, x, buffers[1], to);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kChannels = 64;  // a cache line or more: threads that share a pixel do not share lines
+
+  // Image by image and by groups of channels: windows overlap, so a plane belongs to one thread.
+  template <class T>
+  void channels_last(const T* grad, const T* x, const char* indices, T* to) const {
+    const int64_t points = p_.out_size(), pixels = p_.in_size(), channels = p_.channels, groups = (channels + kChannels - 1) / kChannels;
+    parallel_for(p_.batch * groups, (window_size(p_) * static_cast<double>(points) + static_cast<double>(pixels)) * static_cast<double>(std::min(channels, kChannels)) * 0.3, [&](int64_t begin, int64_t end) {
+      T values[kChannels];
+      int64_t found[kChannels];
+      for (int64_t u = begin; u < end; ++u) {
+        const int64_t c = u % groups * kChannels, n = std::min(kChannels, channels - c);
+        const int64_t image = u / groups;
+        T* plane = to + image * pixels * channels + c;
+        for (int64_t i = 0; i < pixels; ++i) std::fill_n(plane + i * channels, n, T{});
+        Position at;
+        for (int64_t i = 0; i < points; ++i, at.next(p_.axes)) {
+          const int64_t first = (image * points + i) * channels + c;
+          const T* row = grad + first;
+          if (!p_.is_max) {
+            const T scale = T{1} / static_cast<T>(divisor_at(p_, at.o));
+            each_position(p_.axes, at.o, [&](int64_t position) {
+              T* pixel = plane + position * channels;
+              for (int64_t j = 0; j < n; ++j) pixel[j] += row[j] * scale;
+            });
+            continue;
+          }
+          if (x)
+            max_rows(p_, at.o, x + image * pixels * channels + c, channels, values, found, n);
+          else
+            for (int64_t j = 0; j < n; ++j) found[j] = index_at(indices, first + j);
+          for (int64_t j = 0; j < n; ++j) plane[found[j] * channels + j] += row[j];
+        }
+      }
+    });
+  }
+
+  template <class T>
+  void planes(const T* grad, const T* x, const char* indices, T* to) const {
+    const int64_t points = p_.out_size(), pixels = p_.in_size();
+    parallel_for(p_.batch * p_.channels, window_size(p_) * static_cast<double>(points) + static_cast<double>(pixels), [&](int64_t begin, int64_t end) {
+      for (int64_t u = begin; u < end; ++u) {
+        T* plane = to + u * pixels;
+        std::fill_n(plane, pixels, T{});
+        Position at;
+        for (int64_t i = 0; i < points; ++i, at.next(p_.axes)) {
+          const T v = grad[u * points + i];
+          if (!p_.is_max) {
+            const T share = v / static_cast<T>(divisor_at(p_, at.o));
+            each_position(p_.axes, at.o, [&](int64_t position) { plane[position] += share; });
+          } else if (x) {
+            T best;
+            int64_t found = 0;
+            max_rows(p_, at.o, x + u * pixels, 1, &best, &found, 1);
+            plane[found] += v;
+          } else {
+            plane[index_at(indices, u * points + i)] += v;
+          }
+        }
+      }
+    });
+  }
+
+  int64_t index_at(const char* indices, int64_t i) const { return is_int32_ ? reinterpret_cast<const int32_t*>(indices)[i] : reinterpret_cast<const int64_t*>(indices)[i]; }
+
+  void check_indices(const char* indices) const {
+    const int64_t pixels = p_.in_size(), n = p_.batch * p_.channels * p_.out_size();
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t v = index_at(indices, i);
+      if (v >= 0 && v < pixels) continue;
+      throw Error(ErrorKind::kIndex, "pool_backward(grad_out, indices): an index is " + std::to_string(v) + "; 0 to " + std::to_string(pixels - 1) + " are valid");
+    }
+  }
+
+  PoolShape p_;
+  bool is_last_, is_int32_;
+  size_t output_;
+};
+
+// Null when all operands already have the one layout.
+std::unique_ptr<NativeOp> make_uniform(const NativeFactory& factory, const NativeCall& c) {
+  const bool last = runs_channels_last(c);
+  auto settle = [&](std::vector<LayoutRef> layouts) {
+    for (LayoutRef& l : layouts) l = last ? channels_last_layout(l->dtype, shape_of(*l)) : contiguous_layout(l->dtype, l->shape_span());
+    return layouts;
+  };
+  const std::vector<LayoutRef> inputs = settle(c.inputs), outputs = settle(c.outputs);
+  if (inputs == c.inputs && outputs == c.outputs) return nullptr;
+  return make_converted(factory, c, inputs, outputs, false);
+}
+
+bool is_16_bit(DType t) { return t == DType::k_float16 || t == DType::k_bfloat16; }
+
+template <bool is_adaptive>
+std::unique_ptr<NativeOp> make_forward(const NativeCall& c) {
+  CallReader call(is_adaptive ? "adaptive_pool_forward" : "pool_forward", c);
+  const bool with_indices = call.flag("with_indices", false);
+  call.operands(1, with_indices ? 2 : 1);
+  const PoolShape p = read_pool(call, call.input(0), call.output(0), is_adaptive, false);
+  call.same_dtype(call.input(0), call.output(0), "x and the output");
+  const char kind = dtype_kind(p.dtype);
+  if (kind == 'c' || kind == 'b' || (kind != 'f' && !p.is_max)) call.fail(ErrorKind::kDType, std::string("no such pooling of ") + dtype_name(p.dtype));
+  if (with_indices) {
+    call.same_shape(call.output(1), shape_of(call.output(0)), "indices");
+    call.index_dtype(call.output(1), "indices");
+  }
+  if (call.output(0).numel == 0) return make_nothing();
+  if (is_16_bit(p.dtype)) return make_widened(make_forward<is_adaptive>, c, false);
+  if (auto op = make_uniform(make_forward<is_adaptive>, c)) return op;
+  return std::make_unique<PoolForward>(p, c);
+}
+
+template <bool is_adaptive>
+std::unique_ptr<NativeOp> make_backward(const NativeCall& c) {
+  CallReader call(is_adaptive ? "adaptive_pool_backward" : "pool_backward", c);
+  const bool is_max = call.text("kind", "max") == "max";
+  call.operands(is_max ? 2 : 1, 1);
+  const Layout &grad = call.input(0), &out = call.output(0);
+  const PoolShape p = read_pool(call, out, grad, is_adaptive, true);
+  call.same_dtype(grad, out, "the gradients");
+  if (dtype_kind(p.dtype) != 'f') call.fail(ErrorKind::kDType, "gradients are of floating dtypes");
+  if (p.with_indices) {
+    call.same_shape(call.input(1), shape_of(grad), "indices");
+    call.index_dtype(call.input(1), "indices");
+  } else if (is_max) {
+    call.same_shape(call.input(1), shape_of(out), "x");
+    call.same_dtype(call.input(1), out, "x and the gradients");
+  }
+  if (out.numel == 0) return make_nothing();
+  if (is_16_bit(p.dtype)) return make_widened(make_backward<is_adaptive>, c, false);
+  if (auto op = make_uniform(make_backward<is_adaptive>, c)) return op;
+  return std::make_unique<PoolBackward>(p, c);
+}
+
+const RegisterNative forward("pool_forward", make_forward<false>);
+const RegisterNative backward("pool_backward", make_backward<false>);
+const RegisterNative adaptive_forward("adaptive_pool_forward", make_forward<true>);
+const RegisterNative adaptive_backward("adaptive_pool_backward", make_backward<true>);
+
+}  // namespace
+}  // namespace sampan::kernels
