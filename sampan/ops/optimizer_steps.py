@@ -1,7 +1,7 @@
-"""Optimizer updates: one call updates all parameters of a group in place, each by one fused kernel.
+"""Optimizer updates: one call updates the parameters of a bucket in place, each by one fused kernel.
 
-The operands are lists of equal length; ``masters`` (float32 copies of 16-bit parameters) may be empty. The step size and the powers of the decay rates
-are run-time scalars, so that a schedule makes no new signature.
+The operands are lists of equal length; a list of states that the chosen form of the method does not keep, and ``masters`` (float32 copies of 16-bit
+parameters), may be empty. Step sizes and corrections are run-time scalars, so that a schedule makes no new signature.
 """
 
 from __future__ import annotations
@@ -23,17 +23,26 @@ def _regularized(g, w, l2, l1):
     return g
 
 
-def _each(params, grads, masters):
-    """(weight, gradient) of each parameter, in the dtype of the computation."""
+def _mean(old, new, rate):
+    """The running mean ``rate * old + (1 - rate) * new``."""
+    return p.add(p.mul(old, rate), p.mul(new, 1 - rate))
+
+
+def _update_each(rule, params, grads, masters, *states):
+    """The new parameters, states and masters, in the order of ``updates``.
+
+    ``rule(weight, gradient, *states)`` gives the new weight and states of one parameter in the dtype of the computation; a state is None where its list
+    is empty.
+    """
+    weights, kept = [], [[] for _ in states]
     for k, (param, grad) in enumerate(zip(params, grads, strict=True)):
         weight = masters[k] if masters else param
-        yield weight, p.cast(grad, weight.dtype)
-
-
-def _results(params, masters, weights, *states):
-    """The new parameters, states and masters, in the order of ``updates``."""
-    new = [p.cast(w, q.dtype) for w, q in zip(weights, params, strict=True)]
-    return (new, *states, list(weights) if masters else [])
+        new, *new_states = rule(weight, p.cast(grad, weight.dtype), *(s[k] if s else None for s in states))
+        weights.append(new)
+        for old, target, state in zip(states, kept, new_states, strict=True):
+            if old:
+                target.append(state)
+    return ([p.cast(w, q.dtype) for w, q in zip(weights, params, strict=True)], *kept, weights if masters else [])
 
 
 @op(
@@ -44,8 +53,7 @@ def _results(params, masters, weights, *states):
 )
 def sgd_step(params, grads, masters, lr, l2=0.0, l1=0.0):
     """w - lr * g."""
-    weights = [p.sub(w, p.mul(_scalar(lr, w), _regularized(g, w, l2, l1))) for w, g in _each(params, grads, masters)]
-    return _results(params, masters, weights)
+    return _update_each(lambda w, g: (p.sub(w, p.mul(_scalar(lr, w), _regularized(g, w, l2, l1))),), params, grads, masters)
 
 
 @op(
@@ -56,61 +64,53 @@ def sgd_step(params, grads, masters, lr, l2=0.0, l1=0.0):
 )
 def momentum_step(params, grads, velocities, masters, lr, momentum=0.9, use_nesterov=False, rescale_grad=1.0, l2=0.0, l1=0.0):
     """v' = momentum * v + g; w - lr * v', or with Nesterov w - lr * (g + momentum * v')."""
-    weights, states = [], []
-    for (w, g), v in zip(_each(params, grads, masters), velocities, strict=True):
-        if rescale_grad != 1.0:
-            g = p.mul(g, rescale_grad)
-        g = _regularized(g, w, l2, l1)
+
+    def rule(w, g, v):
+        g = _regularized(g if rescale_grad == 1.0 else p.mul(g, rescale_grad), w, l2, l1)
         v = p.add(p.mul(v, momentum), g)
         step = p.add(g, p.mul(v, momentum)) if use_nesterov else v
-        weights.append(p.sub(w, p.mul(_scalar(lr, w), step)))
-        states.append(v)
-    return _results(params, masters, weights, states)
+        return p.sub(w, p.mul(_scalar(lr, w), step)), v
+
+    return _update_each(rule, params, grads, masters, velocities)
 
 
 @op(
-    operands=("params", "grads", "moment1", "moment2", "moment2_max", "masters", "lr", "beta1_pow", "beta2_pow"),
-    lists=("params", "grads", "moment1", "moment2", "moment2_max", "masters"),
-    updates=("params", "moment1", "moment2", "moment2_max", "masters"),
+    operands=("params", "grads", "totals", "oldest", "masters", "lr", "used"),
+    lists=("params", "grads", "totals", "oldest", "masters"),
+    updates=("params", "totals", "oldest", "masters"),
     tests="nograd noempty",
 )
-def adam_step(
-    params,
-    grads,
-    moment1,
-    moment2,
-    moment2_max,
-    masters,
-    lr,
-    beta1_pow,
-    beta2_pow,
-    beta1=0.9,
-    beta2=0.999,
-    epsilon=1e-8,
-    decay=0.0,
-    l2=0.0,
-    l1=0.0,
-):
-    """Adam and, with ``decay`` (decoupled), AdamW; with ``moment2_max``, AMSGrad. https://arxiv.org/abs/1412.6980, https://arxiv.org/abs/1711.05101"""
-    weights, firsts, seconds, maxima = [], [], [], []
-    for k, (w, g) in enumerate(_each(params, grads, masters)):
-        step = _scalar(lr, w)
+def average_step(params, grads, totals, oldest, masters, lr, used, l2=0.0, l1=0.0):
+    """The sum of the last n gradients without the oldest and with this one, which takes its place; w - lr * (sum / used)."""
+
+    def rule(w, g, total, old):
         g = _regularized(g, w, l2, l1)
-        if decay:
-            w = p.mul(w, p.sub(1.0, p.mul(step, decay)))
-        m = p.add(p.mul(moment1[k], beta1), p.mul(g, 1 - beta1))
-        v = p.add(p.mul(moment2[k], beta2), p.mul(p.mul(g, g), 1 - beta2))
-        top = v
-        if moment2_max:
-            top = p.maximum(moment2_max[k], v)
-            maxima.append(top)
-        correction1 = p.sub(1.0, _scalar(beta1_pow, w))
-        correction2 = p.sqrt(p.sub(1.0, _scalar(beta2_pow, w)))
-        denominator = p.add(p.div(p.sqrt(top), correction2), epsilon)
-        weights.append(p.sub(w, p.mul(p.div(step, correction1), p.div(m, denominator))))
-        firsts.append(m)
-        seconds.append(v)
-    return _results(params, masters, weights, firsts, seconds, maxima)
+        total = p.add(p.sub(total, old), g)
+        return p.sub(w, p.mul(_scalar(lr, w), p.div(total, _scalar(used, w)))), total, g
+
+    return _update_each(rule, params, grads, masters, totals, oldest)
+
+
+@op(
+    operands=("params", "grads", "previous", "rates", "masters"),
+    lists=("params", "grads", "previous", "rates", "masters"),
+    updates=("params", "previous", "rates", "masters"),
+    tests="nograd noempty",
+)
+def rprop_step(params, grads, previous, rates, masters, smallest=1e-5, largest=50.0, shrink=0.5, grow=1.2):
+    """A rate of its own for each element: grown while the gradient keeps its sign, shrunk, and the step left out, where it turned."""
+
+    def rule(w, g, before, rate):
+        product = p.mul(g, before)
+        factor = p.select(p.gt(product, 0), grow, p.select(p.lt(product, 0), shrink, p.add(p.mul(product, 0), 1.0)))
+        rate = p.minimum(p.maximum(p.mul(rate, factor), smallest), largest)
+        g = p.select(p.lt(product, 0), 0.0, g)
+        return p.sub(w, p.mul(p.sign(g), rate)), g, rate
+
+    return _update_each(rule, params, grads, masters, previous, rates)
+
+
+# ------------------------------------------------------------------ clipping
 
 
 @op(operands=("grads",), lists=("grads",), tests="nograd noempty")

@@ -2,7 +2,27 @@
 
 from . import lr
 from .adam import Adam, AdamW
-from .gradient_descent import SGD, Momentum
+from .adam_variants import Adamax, Lamb, NAdam, RAdam
+from .adaptive import Adadelta, Adagrad, RMSProp
+from .gradient_descent import ASGD, SGD, Momentum, Rprop
+from .lbfgs import LBFGS
 from .optimizer import Optimizer
 
-__all__ = ["SGD", "Adam", "AdamW", "Momentum", "Optimizer", "lr"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lamb",
+    "Momentum",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSProp",
+    "Rprop",
+    "lr",
+]

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..base.errors import ArgumentTypeError, message
-from ..tensor import OPS, Tensor
-from .optimizer import Bucket, Optimizer, require_rate
+from ..tensor import Tensor
+from .buckets import Bucket
+from .optimizer import Number, Optimizer, require_rate
 
 
-class Adam(Optimizer):
+class MomentOptimizer(Optimizer):
+    """What Adam and its relatives share: the decay rates of the gradient's mean and of its square's."""
+
+    def _set_rates(self, beta1: Any, beta2: Any, epsilon: Any) -> None:
+        kind = type(self).__name__
+        self._beta1 = require_rate(kind, "beta1", beta1, lambda v: 0 <= v < 1, "in [0, 1)")
+        self._beta2 = require_rate(kind, "beta2", beta2, lambda v: 0 <= v < 1, "in [0, 1)")
+        self._epsilon = require_rate(kind, "epsilon", epsilon, lambda v: v >= 0, "at least 0")
+
+    def _keep_powers(self) -> None:
+        """Keep beta1^t and beta2^t of the step to come."""
+        self._numbers = {"beta1_pow_acc": Number("beta1"), "beta2_pow_acc": Number("beta2")}
+
+    def _moments(self, bucket: Bucket) -> tuple[float, float, float]:
+        """beta1, beta2 and epsilon of the bucket's group."""
+        group = bucket.group
+        return self._option(group, "beta1"), self._option(group, "beta2"), self._option(group, "epsilon")
+
+    def _finish(self, bucket: Bucket) -> None:
+        for name, option in (("beta1_pow_acc", "beta1"), ("beta2_pow_acc", "beta2")):
+            if name in bucket.numbers:
+                bucket.numbers[name] *= self._option(bucket.group, option)
+
+
+class Adam(MomentOptimizer):
     """Adam, by https://arxiv.org/abs/1412.6980.
 
     Args:
@@ -21,13 +47,22 @@ class Adam(Optimizer):
         parameters: the tensors to train, or parameter groups.
         weight_decay: a float (L2), L1Decay or L2Decay, added to the gradient.
         grad_clip: how gradients are clipped.
-        lazy_mode: accepted for compatibility; sparse gradients update only their rows anyway.
+        lazy_mode: accepted for compatibility; a gradient updates all rows.
         multi_precision: keep float32 copies of 16-bit parameters.
-        use_multi_tensor: accepted for compatibility; all parameters are updated by one call anyway.
+        use_multi_tensor: accepted for compatibility; parameters are always updated many at once.
         amsgrad: keep the largest second moment (https://openreview.net/forum?id=ryQu7f-RZ).
+        name: goes into the names of its states.
+
+    Example:
+        >>> import sampan as paddle
+        >>> layer = paddle.nn.Linear(2, 1)
+        >>> opt = paddle.optimizer.Adam(0.01, parameters=layer.parameters())
+        >>> layer(paddle.ones([4, 2])).mean().backward()
+        >>> opt.step()
     """
 
-    _power_names = {"beta1_pow_acc": "_beta1", "beta2_pow_acc": "_beta2"}
+    _operator = "adam_step"
+    _operands = ("moment1", "moment2", "moment2_max")
 
     def __init__(
         self,
@@ -45,21 +80,16 @@ class Adam(Optimizer):
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, multi_precision)
-        kind = type(self).__name__
-        self._beta1 = require_rate(kind, "beta1", beta1, lambda v: 0 <= v < 1, "in [0, 1)")
-        self._beta2 = require_rate(kind, "beta2", beta2, lambda v: 0 <= v < 1, "in [0, 1)")
-        self._epsilon = require_rate(kind, "epsilon", epsilon, lambda v: v >= 0, "at least 0")
-        self._amsgrad = bool(amsgrad)
-        self._state_names = {"moment1": 0.0, "moment2": 0.0, **({"moment2_max": 0.0} if amsgrad else {})}
+        self._set_rates(beta1, beta2, epsilon)
+        self._keep_powers()
+        self._state_starts = {"moment1": 0.0, "moment2": 0.0, **({"moment2_max": 0.0} if amsgrad else {})}
 
-    def _update(self, b: Bucket) -> None:
-        powers = b.states[0].powers
-        largest = b.state("moment2_max") if self._amsgrad else []
-        decay = b.options[0] if b.options else 0.0
-        OPS["adam_step"](
-            b.params, b.grads, b.state("moment1"), b.state("moment2"), largest, b.masters, b.lr, powers["beta1_pow_acc"], powers["beta2_pow_acc"],
-            self._beta1, self._beta2, self._epsilon, decay, b.l2, b.l1,
-        )  # fmt: skip
+    def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
+        decay = bucket.options[0] if bucket.options else 0.0
+        step_size = rate / (1 - bucket.numbers["beta1_pow_acc"])
+        root = math.sqrt(1 - bucket.numbers["beta2_pow_acc"])
+        kept = 1 - rate * decay if decay else None
+        return step_size, root, kept, *self._moments(bucket), bucket.l2, bucket.l1
 
 
 class AdamW(Adam):
@@ -72,11 +102,24 @@ class AdamW(Adam):
         epsilon: added to the denominator.
         parameters: the tensors to train, or parameter groups.
         weight_decay: the decay's coefficient.
+        use_lowprecision_moment: accepted for compatibility; moments have the precision of the weights that are updated.
         lr_ratio: a function of the parameter that gives a factor on its learning rate.
         apply_decay_param_fun: a function of the parameter's name that says whether it decays.
         grad_clip: how gradients are clipped.
+        lazy_mode: accepted for compatibility; a gradient updates all rows.
         multi_precision: keep float32 copies of 16-bit parameters.
         amsgrad: keep the largest second moment.
+        name: goes into the names of its states.
+
+    Raises:
+        ArgumentTypeError: weight_decay is no number; a regularizer is not decoupled.
+
+    Example:
+        >>> import sampan as paddle
+        >>> layer = paddle.nn.Linear(2, 1)
+        >>> opt = paddle.optimizer.AdamW(0.01, parameters=layer.parameters(), apply_decay_param_fun=lambda name: ".w_" in name)
+        >>> layer(paddle.ones([4, 2])).mean().backward()
+        >>> opt.step()
     """
 
     def __init__(
@@ -97,30 +140,26 @@ class AdamW(Adam):
         name: str | None = None,
     ) -> None:
         if isinstance(weight_decay, bool) or not isinstance(weight_decay, (int, float, Tensor)):
-            raise ArgumentTypeError(message(f"AdamW(): weight_decay is a {type(weight_decay).__name__}", "it must be a float"))
+            raise ArgumentTypeError(
+                message(
+                    f"AdamW(): weight_decay is a {type(weight_decay).__name__}",
+                    "its decay is apart from the gradient, so it must be a float",
+                    "use Adam for L1Decay and L2Decay",
+                )
+            )
         super().__init__(
-            learning_rate,
-            beta1,
-            beta2,
-            epsilon,
-            parameters,
-            None,
-            grad_clip,
-            lazy_mode,
-            multi_precision,
-            amsgrad=amsgrad,
-            name=name,
-        )
-        self._coefficient = float(weight_decay)
+            learning_rate, beta1, beta2, epsilon, parameters, weight_decay, grad_clip, lazy_mode, multi_precision,
+            amsgrad=amsgrad, name=name,
+        )  # fmt: skip
         self._lr_ratio = lr_ratio
-        self._decays = apply_decay_param_fun
+        self._apply_decay_param_fun = apply_decay_param_fun
 
     def _rate_factor(self, param: Tensor) -> float:
-        return 1.0 if self._lr_ratio is None else float(self._lr_ratio(param))
+        return super()._rate_factor(param) * (1.0 if self._lr_ratio is None else float(self._lr_ratio(param)))
 
     def _decay_of(self, param: Tensor, group: Mapping[str, Any]) -> tuple[float, float]:
-        return super()._decay_of(param, {**group, "weight_decay": None})
+        return super()._decay_of(param, {"weight_decay": None})
 
     def _options(self, param: Tensor, group: Mapping[str, Any]) -> tuple[Any, ...]:
-        is_decayed = self._decays is None or self._decays(param.name)
-        return (float(group.get("weight_decay", self._coefficient)) if is_decayed else 0.0,)
+        is_decayed = self._apply_decay_param_fun is None or self._apply_decay_param_fun(param.name)
+        return (float(group["weight_decay"] or 0.0) if is_decayed else 0.0,)

@@ -1,49 +1,36 @@
-"""Optimizer: parameter groups, state, regularisation, clipping; subclasses say how a group of parameters is updated."""
+"""Optimizer: parameter groups, regularisation, clipping, state; a subclass is a table row that names its operator, states and step sizes."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from .. import tensor
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
-from ..tensor import Tensor
+from ..regularizer import L1Decay, WeightDecayRegularizer
+from ..tensor import OPS, Tensor
 from ..tensor.functions import no_grad
+from .buckets import Bucket, State
 from .lr import LRScheduler
 
-
-@dataclass
-class State:
-    """What an optimizer keeps for one parameter: tensors by state name, and the powers of decay rates as plain numbers."""
-
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    powers: dict[str, float] = field(default_factory=dict)
-    master: Tensor | None = None
+#: The ``optimize_attr`` of a Tensor that is no Parameter.
+_PLAIN = {"learning_rate": 1.0}
 
 
-@dataclass
-class Bucket:
-    """Parameters that one call updates: they share everything but their tensors."""
+@dataclass(frozen=True)
+class Number:
+    """A number that an optimizer keeps for each parameter. In files it is a tensor of one element, or one ``like_parameter`` that repeats it.
 
-    lr: float
-    l2: float
-    l1: float
-    options: tuple[Any, ...]
-    params: list[Tensor] = field(default_factory=list)
-    grads: list[Tensor] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
+    start: its first value, or the name of the option that it starts from.
+    """
 
-    def state(self, name: str) -> list[Tensor]:
-        """The state tensor of this name, of every parameter."""
-        return [s.tensors[name] for s in self.states]
-
-    @property
-    def masters(self) -> list[Tensor]:
-        """The float32 copies of 16-bit parameters, or nothing."""
-        return [s.master for s in self.states if s.master is not None]
+    start: float | str
+    like_parameter: bool = False
+    dtype: str = "float32"
 
 
 class Optimizer:
@@ -51,16 +38,29 @@ class Optimizer:
 
     Args:
         learning_rate: a float or an LRScheduler.
-        parameters: the tensors to train, or a list of dicts (parameter groups) with ``params`` and own ``learning_rate`` factors, ``weight_decay`` and ``grad_clip``.
+        parameters: the tensors to train, or a list of dicts (parameter groups) with ``params`` and, where they differ, ``learning_rate`` (a factor),
+            ``weight_decay`` and ``grad_clip``.
         weight_decay: a float (L2), L1Decay or L2Decay; a parameter's own regularizer wins.
         grad_clip: a ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm.
-        name: the prefix of its states' names.
+        name: goes into the names of its states.
+
+    Raises:
+        ArgumentError: no parameters, or a parameter that is in two groups.
+        ArgumentTypeError: an argument of the wrong type.
+
+    Example:
+        >>> import sampan as paddle
+        >>> layer = paddle.nn.Linear(2, 1)
+        >>> opt = paddle.optimizer.SGD(0.1, parameters=layer.parameters(), weight_decay=1e-4)
+        >>> layer(paddle.ones([4, 2])).mean().backward()
+        >>> opt.step()
+        >>> opt.clear_grad()
     """
 
-    #: State names -> initial value; made like the parameter, in float32 for a 16-bit parameter with a master copy.
-    _state_names: Mapping[str, float] = {}
-    #: Names of powers of decay rates -> the attribute that holds the rate.
-    _power_names: Mapping[str, str] = {}
+    #: The operator that updates a run of parameters: op(params, grads, *states, masters, *rates).
+    _operator = ""
+    #: The states that the operator takes, in order.
+    _operands: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -71,51 +71,60 @@ class Optimizer:
         name: str | None = None,
         multi_precision: bool = False,
     ) -> None:
+        kind = type(self).__name__
         if parameters is None:
             raise ArgumentError(
                 message(
-                    f"{type(self).__name__}(): parameters is None",
-                    "eager mode trains what it is given",
-                    "pass parameters=model.parameters()",
+                    f"{kind}(): parameters is None", "eager mode trains what it is given", "pass parameters=model.parameters()"
                 )
             )
-        if isinstance(parameters, Tensor):
+        if isinstance(parameters, (Tensor, Mapping)):
             raise ArgumentTypeError(
-                message(f"{type(self).__name__}(): parameters is a single Tensor", "it must be a list of them", "pass [tensor]")
+                message(
+                    f"{kind}(): parameters is a {type(parameters).__name__}",
+                    "it must be a list of tensors, or of dicts of them",
+                    "pass it inside a list",
+                )
             )
-        self._learning_rate = self._checked_rate(learning_rate)
+        if grad_clip is not None and not callable(grad_clip):
+            raise ArgumentTypeError(
+                message(f"{kind}(): grad_clip is a {type(grad_clip).__name__}", "it must be one of nn.ClipGradBy...")
+            )
+        self._learning_rate = _checked_rate(kind, learning_rate)
         self._name = name
         self._grad_clip = grad_clip
-        self._multi_precision = multi_precision
-        self.regularization = weight_decay
+        self._multi_precision = bool(multi_precision)
+        self.regularization = _checked_decay(kind, weight_decay)
+        #: State names -> the value that all elements start from.
+        self._state_starts: dict[str, float] = {}
+        #: Names of the numbers that are kept -> what they start from.
+        self._numbers: dict[str, Number] = {}
         self._states: dict[int, State] = {}
-        self._param_groups: list[dict[str, Any]] = []
-        given = list(parameters)
-        groups = given if given and isinstance(given[0], dict) else [{"params": given}]
-        for group in groups:
-            self._add_param_group(dict(group))
         self._pending_state: dict[str, Any] = {}
-
-    @staticmethod
-    def _checked_rate(rate: Any) -> Any:
-        if isinstance(rate, LRScheduler):
-            return rate
-        if isinstance(rate, Tensor):
-            return float(rate)
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)):
-            raise ArgumentTypeError(message(f"learning_rate is a {type(rate).__name__}", "it must be a float or an LRScheduler"))
-        return float(rate)
+        self._param_groups: list[dict[str, Any]] = []
+        self._buckets: list[Bucket] = []
+        self._arranged_for: Any = None
+        given = list(parameters)
+        for group in given if given and isinstance(given[0], Mapping) else [{"params": given}]:
+            self._add_param_group(dict(group))
 
     def _add_param_group(self, group: dict[str, Any]) -> None:
         """Train one more group of parameters."""
         params = group.get("params")
         group["params"] = [params] if isinstance(params, Tensor) else list(params or [])
-        known = {id(p) for g in self._param_groups for p in g["params"]}
+        group["weight_decay"] = _checked_decay(type(self).__name__, group.get("weight_decay", self.regularization))
+        known = {id(p) for p in self._parameter_list}
         for p in group["params"]:
             if not isinstance(p, Tensor):
-                raise ArgumentTypeError(message(f"parameters holds a {type(p).__name__}", "it must hold Tensors"))
+                raise ArgumentTypeError(
+                    message(f"{type(self).__name__}(): parameters holds a {type(p).__name__}", "it must hold Tensors")
+                )
             if id(p) in known:
-                raise ArgumentError(f"the parameter {p.name!r} is in two parameter groups")
+                raise ArgumentError(
+                    message(
+                        f"{type(self).__name__}(): the parameter {p.name!r} is given twice", "it would be updated twice a step"
+                    )
+                )
             known.add(id(p))
         self._param_groups.append(group)
 
@@ -131,12 +140,20 @@ class Optimizer:
         return float(rate()) if isinstance(rate, LRScheduler) else float(rate)
 
     def set_lr(self, value: float) -> None:
-        """Set the learning rate. Raises when a scheduler drives it."""
+        """Set the learning rate.
+
+        Raises:
+            ArgumentError: a scheduler drives it.
+        """
         if isinstance(self._learning_rate, LRScheduler):
             raise ArgumentError(
-                "set_lr(): an LRScheduler drives this optimizer's learning rate; use set_lr_scheduler() or step the scheduler"
+                message(
+                    "set_lr(): an LRScheduler drives this optimizer's learning rate",
+                    "its next step would overwrite the value",
+                    "use set_lr_scheduler(), or set the scheduler's own values",
+                )
             )
-        self._learning_rate = self._checked_rate(value)
+        self._learning_rate = _checked_rate("set_lr", value)
 
     def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
         """Let the scheduler drive the learning rate."""
@@ -149,79 +166,105 @@ class Optimizer:
     @no_grad()
     def step(self) -> None:
         """Update every parameter that has a gradient."""
-        rate = self.get_lr()
-        buckets: OrderedDict[Any, Bucket] = OrderedDict()
-        for group, pairs in self._clipped():
-            factor = group.get("learning_rate", 1.0)
-            factor = float(factor() if isinstance(factor, LRScheduler) else factor)
-            for param, grad in pairs:
-                self._bucket(buckets, group, rate * factor, param, grad)
-        for bucket in buckets.values():
-            self._update(bucket)
-            for state in bucket.states:
-                for name, attribute in self._power_names.items():
-                    state.powers[name] *= float(getattr(self, attribute))
+        params = self._parameter_list
+        grads = self._clipped(params, [None if p.stop_gradient else p.grad for p in params])
+        settings = self._settings(params, grads)
+        if settings != self._arranged_for:
+            self._arrange(params, grads)
+            self._arranged_for = settings
+        self._update(self.get_lr(), grads)
 
-    def _clipped(self) -> Iterator[tuple[dict[str, Any], list[tuple[Tensor, Tensor]]]]:
-        """Each group with its (parameter, gradient) pairs, clipped. Groups without a clip of their own are clipped together."""
-        found = [
-            (g, [(p, p.grad) for p in g["params"] if not p.stop_gradient and p.grad is not None]) for g in self._param_groups
-        ]
-        common = [pairs for g, pairs in found if "grad_clip" not in g]
-        joint = [pair for pairs in common for pair in pairs]
-        if self._grad_clip is not None and joint:
-            joint = self._grad_clip(joint)
+    def _update(self, rate: float, grads: Sequence[Tensor | None]) -> None:
+        """Update all buckets' parameters by their gradients, which stand in the order of all parameters."""
+        operator = OPS[self._operator]
+        for bucket in self._buckets:
+            self._advance(bucket)
+            rates = self._rates(bucket, rate * self._group_factor(bucket))
+            for run in bucket.runs:
+                operator(run.params, run.pick(grads), *run.states, run.masters, *rates)
+            self._finish(bucket)
+
+    @staticmethod
+    def _group_factor(bucket: Bucket) -> float:
+        """The present factor on the learning rate, by the bucket's group and its parameters."""
+        factor = bucket.group.get("learning_rate", 1.0)
+        return bucket.factor * float(factor() if isinstance(factor, LRScheduler) else factor)
+
+    def _clipped(self, params: list[Tensor], grads: list[Tensor | None]) -> list[Tensor | None]:
+        """The gradients after clipping. Groups without a clip of their own are clipped together."""
+        clips: dict[int, tuple[Any, list[int]]] = {}
         at = 0
-        for group, pairs in found:
-            if "grad_clip" in group:
-                yield group, group["grad_clip"](pairs) if group["grad_clip"] is not None and pairs else pairs
-            else:
-                yield group, joint[at : at + len(pairs)]
-                at += len(pairs)
+        for group in self._param_groups:
+            clip = group.get("grad_clip", self._grad_clip)
+            places = range(at, at + len(group["params"]))
+            at = places.stop
+            if clip is not None:
+                clips.setdefault(id(clip), (clip, []))[1].extend(k for k in places if grads[k] is not None)
+        for clip, places in clips.values():
+            if places:
+                for k, (_, grad) in zip(places, clip([(params[k], grads[k]) for k in places]), strict=True):
+                    grads[k] = grad
+        return grads
 
-    def _bucket(self, buckets: dict[Any, Bucket], group: dict[str, Any], rate: float, param: Tensor, grad: Tensor) -> None:
-        factor = getattr(param, "optimize_attr", {}).get("learning_rate", 1.0) * self._rate_factor(param)
-        l2, l1 = self._decay_of(param, group)
-        options = self._options(param, group)
-        state = self._state_of(param)
-        key = (
-            rate * factor,
-            l2,
-            l1,
-            options,
-            param.dtype.name,
-            grad.dtype.name,
-            state.master is None,
-            tuple(state.powers.values()),
+    def _settings(self, params: list[Tensor], grads: list[Tensor | None]) -> tuple[Any, ...]:
+        """What the arrangement into buckets depends on: while it stays equal, the buckets are used again."""
+        return (
+            [g is None for g in grads],
+            [getattr(p, "optimize_attr", _PLAIN)["learning_rate"] for p in params],
+            [getattr(p, "regularizer", None) for p in params],
+            [g["weight_decay"] for g in self._param_groups],
+            self._multi_precision,
         )
-        bucket = buckets.get(key)
-        if bucket is None:
-            bucket = buckets[key] = Bucket(rate * factor, l2, l1, options)
-        bucket.params.append(param)
-        bucket.grads.append(grad)
-        bucket.states.append(state)
+
+    def _arrange(self, params: list[Tensor], grads: list[Tensor | None]) -> None:
+        """Put the parameters that have a gradient into buckets."""
+        owners = [group for group in self._param_groups for _ in group["params"]]
+        buckets: dict[Any, Bucket] = {}
+        for k, (param, group, grad) in enumerate(zip(params, owners, grads, strict=True)):
+            if grad is None:
+                continue
+            state = self._state_of(param, group)
+            factor = self._rate_factor(param)
+            l2, l1 = self._decay_of(param, group)
+            options = self._options(param, group)
+            key = (id(group), factor, l2, l1, options, tuple(state.numbers.values()))
+            if key not in buckets:
+                buckets[key] = Bucket(group, factor, l2, l1, options, dict(state.numbers))
+            buckets[key].members.append((k, param, state))
+        self._buckets = list(buckets.values())
+        for bucket in self._buckets:
+            bucket.arrange(self._operands)
 
     def _decay_of(self, param: Tensor, group: Mapping[str, Any]) -> tuple[float, float]:
         """The L2 and L1 coefficients that are added to the gradient."""
-        decay = getattr(param, "regularizer", None) or group.get("weight_decay", self.regularization)
+        decay = getattr(param, "regularizer", None) or group["weight_decay"]
         if decay is None:
             return 0.0, 0.0
-        if isinstance(decay, (int, float)):
-            return float(decay), 0.0
-        coefficient = float(decay.coeff)
-        return (0.0, coefficient) if type(decay).__name__ == "L1Decay" else (coefficient, 0.0)
+        if isinstance(decay, float):
+            return decay, 0.0
+        return (0.0, decay.coeff) if isinstance(decay, L1Decay) else (decay.coeff, 0.0)
 
     def _rate_factor(self, param: Tensor) -> float:
         """A factor on this parameter's learning rate."""
-        return 1.0
+        return float(getattr(param, "optimize_attr", _PLAIN)["learning_rate"])
 
     def _options(self, param: Tensor, group: Mapping[str, Any]) -> tuple[Any, ...]:
         """What else a bucket's parameters share."""
         return ()
 
-    def _update(self, bucket: Bucket) -> None:
-        """Update the bucket's parameters and states in place; a subclass defines it."""
-        raise NotImplementedError(f"{type(self).__name__} defines no _update()")
+    def _option(self, group: Mapping[str, Any], name: str) -> Any:
+        """An option of the method: the group's own, or that of the optimizer."""
+        return group[name] if name in group else getattr(self, "_" + name)
+
+    def _advance(self, bucket: Bucket) -> None:
+        """Move the bucket's kept numbers on before a step."""
+
+    def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
+        """The operator's arguments after the masters; a subclass defines it."""
+        raise NotImplementedError(f"{type(self).__name__} defines no _rates()")
+
+    def _finish(self, bucket: Bucket) -> None:
+        """Move the bucket's kept numbers on after a step."""
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of all parameters: to zeros, or to None."""
@@ -232,27 +275,49 @@ class Optimizer:
     clear_gradients = clear_grad
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Clear the gradients of all parameters."""
+        """Clear the gradients of all parameters: to None, or to zeros."""
         self.clear_grad(not set_to_none)
 
     def minimize(
         self, loss: Tensor, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None
     ) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
-        """Backward, when no gradient is there yet, and one step. Gives ([], the (parameter, gradient) pairs)."""
+        """One step, after backward from the loss when no parameter has a gradient yet.
+
+        Args:
+            loss: what to make small.
+            startup_program: accepted for compatibility.
+            parameters: the parameters to update; all by default.
+            no_grad_set: parameters to leave as they are.
+
+        Returns:
+            An empty list, and the (parameter, gradient) pairs.
+        """
         if not isinstance(loss, Tensor):
             raise ArgumentTypeError(message(f"minimize(): loss is a {type(loss).__name__}", "it must be a Tensor"))
         if all(p.grad is None for p in self._parameter_list):
             loss.backward()
-        pairs = [(p, p.grad) for p in self._parameter_list if p.grad is not None]
-        self.step()
+        chosen = {id(p) for p in (self._parameter_list if parameters is None else parameters)}
+        left_out = [p for p in self._parameter_list if id(p) not in chosen] + list(no_grad_set or ())
+        frozen = [p for p in left_out if not p.stop_gradient]
+        for p in frozen:
+            p.stop_gradient = True
+        try:
+            pairs = self._pairs()
+            self.step()
+        finally:
+            for p in frozen:
+                p.stop_gradient = False
         return [], pairs
+
+    def _pairs(self) -> list[tuple[Tensor, Tensor]]:
+        return [(p, p.grad) for p in self._parameter_list if not p.stop_gradient and p.grad is not None]
 
     def backward(
         self, loss: Tensor, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None, callbacks: Any = None
     ) -> list[tuple[Tensor, Tensor]]:
         """Run backward from the loss; gives the (parameter, gradient) pairs."""
         loss.backward()
-        return [(p, p.grad) for p in self._parameter_list if p.grad is not None]
+        return self._pairs()
 
     def apply_gradients(self, params_grads: Sequence[tuple[Tensor, Tensor]]) -> list[Any]:
         """Take the gradients of these pairs and make one step."""
@@ -263,27 +328,31 @@ class Optimizer:
 
     # ------------------------------------------------------------------ state
 
-    def _state_of(self, param: Tensor) -> State:
+    def _state_of(self, param: Tensor, group: Mapping[str, Any]) -> State:
         found = self._states.get(id(param))
-        if found is None:
-            found = self._states[id(param)] = self._new_state(param)
+        if found is None or (found.master is None and self._wants_master(param)):
+            found = self._states[id(param)] = self._new_state(param, group)
             self._load_into(param, found)
         return found
 
-    def _new_state(self, param: Tensor) -> State:
-        name = param.dtype.name
+    def _wants_master(self, param: Tensor) -> bool:
+        return self._multi_precision and dtypes.itemsize(param.dtype.name) == 2
+
+    def _new_state(self, param: Tensor, group: Mapping[str, Any]) -> State:
         state = State()
-        if self._multi_precision and dtypes.itemsize(name) == 2:
+        if self._wants_master(param):
             state.master = param.detach().astype("float32").clone()
-        dtype = "float32" if state.master is not None else name
-        for key, value in self._state_names.items():
-            state.tensors[key] = self._initial(key, param, dtype, value)
-        state.powers = {key: float(getattr(self, attribute)) for key, attribute in self._power_names.items()}
+        dtype = "float32" if state.master is not None else param.dtype.name
+        state.tensors = {key: self._initial(key, param, dtype) for key in self._state_starts}
+        state.numbers = {key: self._first(number, group) for key, number in self._numbers.items()}
         return state
 
-    def _initial(self, key: str, param: Tensor, dtype: str, value: float) -> Tensor:
+    def _first(self, number: Number, group: Mapping[str, Any]) -> float:
+        return float(self._option(group, number.start)) if isinstance(number.start, str) else number.start
+
+    def _initial(self, key: str, param: Tensor, dtype: str) -> Tensor:
         """The first value of a state."""
-        return tensor.full(list(param.shape), value, dtype)
+        return tensor.full(list(param.shape), self._state_starts[key], dtype)
 
     def _key(self, param: Tensor, state_name: str) -> str:
         return f"{param.name}_{self._name + '_' if self._name else ''}{state_name}_0"
@@ -292,10 +361,15 @@ class Optimizer:
         """All states by Paddle's names, with ``LR_Scheduler`` and ``master_weights`` where there are such."""
         found: dict[str, Any] = {}
         with_state = [(p, self._states[id(p)]) for p in self._parameter_list if id(p) in self._states]
-        for name in self._state_names:
-            found.update((self._key(p, name), s.tensors[name]) for p, s in with_state if name in s.tensors)
-        for name in self._power_names:
-            found.update((self._key(p, name), tensor.full([1], s.powers[name], "float32")) for p, s in with_state)
+        for name in self._state_names():
+            for p, state in with_state:
+                if name in state.tensors:
+                    found[self._key(p, name)] = state.tensors[name]
+                else:
+                    number = self._numbers[name]
+                    shape = list(p.shape) if number.like_parameter else [1]
+                    dtype = number.dtype
+                    found[self._key(p, name)] = tensor.full(shape, state.numbers[name], dtype)
         masters = {p.name: s.master for p, s in with_state if s.master is not None}
         if masters:
             found["master_weights"] = masters
@@ -303,9 +377,18 @@ class Optimizer:
             found["LR_Scheduler"] = self._learning_rate.state_dict()
         return found
 
+    def _state_names(self) -> list[str]:
+        """The names of all states, in the order of files."""
+        return [*self._state_starts, *self._numbers]
+
     @no_grad()
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take all states from a state dict; those of parameters that were not updated yet are kept until they are."""
+        """Take all states from a state dict; a parameter that was not updated yet takes its states at its first update.
+
+        Raises:
+            ArgumentTypeError: not a dict.
+            ShapeError: a state does not fit its parameter.
+        """
         if not isinstance(state_dict, Mapping):
             raise ArgumentTypeError(
                 message(f"set_state_dict(): got a {type(state_dict).__name__}", "it takes what state_dict() gave")
@@ -315,11 +398,12 @@ class Optimizer:
         if schedule is not None and isinstance(self._learning_rate, LRScheduler):
             self._learning_rate.set_state_dict(schedule)
         self._pending_state = given
-        for param in self._parameter_list:
-            if any(
-                self._key(param, name) in given for name in (*self._state_names, *self._power_names)
-            ) or param.name in given.get("master_weights", {}):
-                self._load_into(param, self._states.setdefault(id(param), self._new_state(param)))
+        masters = given.get("master_weights", {})
+        for group in self._param_groups:
+            for param in group["params"]:
+                if param.name in masters or any(self._key(param, name) in given for name in self._state_names()):
+                    self._load_into(param, self._state_of(param, group))
+        self._arranged_for = None
 
     load_state_dict = set_dict = set_state_dict
 
@@ -327,23 +411,48 @@ class Optimizer:
         given = self._pending_state
         for name, target in state.tensors.items():
             value = given.get(self._key(param, name))
-            if value is None:
-                continue
-            if list(value.shape) != list(target.shape):
-                raise ShapeError(
-                    message(
-                        f"the state {self._key(param, name)} has shape {list(value.shape)}",
-                        f"its parameter needs {list(target.shape)}",
-                    )
-                )
-            target.set_value(value)
-        for name in state.powers:
+            if value is not None:
+                self._fill(self._key(param, name), target, value)
+        state.numbers = dict(state.numbers)
+        for name in state.numbers:
             value = given.get(self._key(param, name))
             if value is not None:
-                state.powers[name] = float(value)
+                state.numbers[name] = float(np.asarray(value).reshape(-1)[0])
         master = given.get("master_weights", {}).get(param.name)
         if master is not None and state.master is not None:
-            state.master.set_value(master)
+            self._fill(f"master_weights[{param.name!r}]", state.master, master)
+
+    @staticmethod
+    def _fill(key: str, target: Tensor, value: Any) -> None:
+        if list(value.shape) != list(target.shape):
+            raise ShapeError(
+                message(
+                    f"set_state_dict(): {key} has shape {list(value.shape)}",
+                    f"its parameter needs {list(target.shape)}",
+                    "the states are those of another model",
+                )
+            )
+        target.set_value(value)
+
+
+def _checked_rate(kind: str, rate: Any) -> Any:
+    if isinstance(rate, LRScheduler):
+        return rate
+    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.floating, Tensor)):
+        raise ArgumentTypeError(
+            message(f"{kind}(): the learning rate is a {type(rate).__name__}", "it must be a float or an LRScheduler")
+        )
+    return float(rate)
+
+
+def _checked_decay(kind: str, decay: Any) -> Any:
+    if decay is None or isinstance(decay, WeightDecayRegularizer):
+        return decay
+    if isinstance(decay, bool) or not isinstance(decay, (int, float, np.floating, Tensor)):
+        raise ArgumentTypeError(
+            message(f"{kind}(): weight_decay is a {type(decay).__name__}", "it must be a float, L1Decay, L2Decay or None")
+        )
+    return float(decay)
 
 
 def require_rate(name: str, parameter: str, value: Any, valid: Callable[[float], bool], range_text: str) -> float:

@@ -44,7 +44,7 @@ def set_precision(precision: Precision | None) -> None:
 
 def _cast_operands(precision: Precision, definition: OpDef, values: list[Value]) -> Sequence[Value]:
     floating = [v for v in values if dtypes.is_floating(v.dtype) and not v.weak]
-    if not floating or definition.name == "cast":
+    if not floating or definition.name == "cast" or definition.updates:
         return values
     target = _target(precision, definition.name, [v.dtype for v in floating])
     if target is None:

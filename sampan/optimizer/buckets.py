@@ -1,0 +1,86 @@
+"""What an optimizer keeps for its parameters, and the buckets of parameters that are updated alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from ..tensor import Tensor
+
+#: Sizes of the runs of one shape that one call updates. Few sizes keep the number of compiled signatures small; one call of 16 costs per tensor
+#: what longer ones cost, and a call's checks for overlapping memory grow with the square of its operands.
+RUN_SIZES = (16, 4, 1)
+
+
+@dataclass
+class State:
+    """What an optimizer keeps for one parameter: tensors and plain numbers by state name, and the float32 copy of a 16-bit parameter.
+
+    Parameters of one bucket share the dict of numbers.
+    """
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
+    master: Tensor | None = None
+
+
+@dataclass
+class Run:
+    """Parameters of one shape that one call updates, with their operands in lists; ``pick`` takes their gradients out of those of all parameters."""
+
+    params: list[Tensor]
+    states: list[list[Tensor]]
+    masters: list[Tensor]
+    pick: Callable[[Sequence[Any]], list[Any]]
+
+
+@dataclass
+class Bucket:
+    """Parameters that are updated alike. ``factor``: on the learning rate; ``options``: what else the method decides for each parameter."""
+
+    group: Mapping[str, Any]
+    factor: float
+    l2: float
+    l1: float
+    options: tuple[Any, ...]
+    numbers: dict[str, float]
+    members: list[tuple[int, Tensor, State]] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+    def arrange(self, state_names: Sequence[str]) -> None:
+        """Split the members into runs of equal dtype and shape."""
+        kinds: dict[Any, list[tuple[int, Tensor, State]]] = {}
+        for member in self.members:
+            param, state = member[1], member[2]
+            state.numbers = self.numbers
+            kinds.setdefault((param.dtype.name, tuple(param.shape), state.master is None), []).append(member)
+        self.runs = [_run(part, state_names) for members in kinds.values() for part in _split(members)]
+
+
+def _split(members: list[Any]) -> Iterator[list[Any]]:
+    at = 0
+    for size in RUN_SIZES:
+        while len(members) - at >= size:
+            yield members[at : at + size]
+            at += size
+
+
+def _run(members: list[tuple[int, Tensor, State]], state_names: Sequence[str]) -> Run:
+    places = [k for k, _, _ in members]
+    kept = [s for _, _, s in members]
+    return Run(
+        [p for _, p, _ in members],
+        [[s.tensors[name] for s in kept] if name in kept[0].tensors else [] for name in state_names],
+        [s.master for s in kept if s.master is not None],
+        _picker(places),
+    )
+
+
+def _picker(places: list[int]) -> Callable[[Sequence[Any]], list[Any]]:
+    first, last = places[0], places[-1]
+    if places == list(range(first, last + 1)):
+        return itemgetter(slice(first, last + 1))
+    pick = itemgetter(*places)
+    return lambda grads: list(pick(grads))
