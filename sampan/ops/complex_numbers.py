@@ -65,7 +65,7 @@ def polar(abs, angle):
 
 @op(
     ["as_complex", "view_as_complex"],
-    method=("as_complex",),
+    method=("as_complex", "view_as_complex"),
     reference=lambda x: x[..., 0] + 1j * x[..., 1],
     samples=[(real(3, 4, 2),), (real(2),)],
 )
@@ -83,7 +83,7 @@ def as_complex(x):
 
 @op(
     ["as_real", "view_as_real"],
-    method=("as_real",),
+    method=("as_real", "view_as_real"),
     reference=lambda x: np.stack([x.real, x.imag], -1),
     samples=[(values(1 + 2j, 3 - 1j, dtype="complex64"),), (values([[1j, 2.0]], dtype="complex128"),)],
     tests="noempty noscalar noshape",

@@ -177,3 +177,26 @@ def logspace(start, stop, num, base=10.0, dtype=None):
         raise ArgumentError(message(f"logspace(): num={num}", "it must be at least 1"))
     exponent = _line(float(start), float(stop), num)
     return p.cast(p.pow(p.full((num,), float(base), "float64"), exponent), _dtype("logspace", dtype))
+
+
+@op("range", operands=(), creates=True, reference=lambda *a: np.arange(a[0], a[1] + 0.5 * a[2], a[2]).astype("float32"), samples=[(0, 3, 1), (1, 2, 0.5)])
+def range_op(start=0, end=None, step=1, dtype=None):
+    """start, start + step, ... as far as ``end``, which belongs to it (unlike arange's); float32 by default. end alone: from 0."""
+    first, last = (0, start) if end is None else (start, end)
+    if step == 0:
+        raise ArgumentError("range(): step is 0")
+    count = max(int((float(last) - float(first)) / float(step)) + 1, 0)
+    place = p.mul(p.iota((count,), 0, "float64"), float(step))
+    return p.cast(p.add(place, float(first)), _dtype("range", dtype))
+
+
+@op("empty", operands=(), creates=True, samples=[([2, 3],), ([2], "int32")], tests="nograd")
+def empty(shape, dtype=None):
+    """A tensor whose elements are to be written; they are zeros."""
+    return p.full(sizes("empty", shape), 0, _dtype("empty", dtype))
+
+
+@op("empty_like", operands=("x",), creates=True, samples=[(real(2, 3),)], tests="nograd")
+def empty_like(x, dtype=None):
+    """A tensor shaped like x, of its dtype by default, whose elements are to be written; they are zeros."""
+    return p.full(x.shape, 0, _dtype("empty_like", dtype, x.dtype))

@@ -179,6 +179,7 @@ def _fill_reference(x, value, offset=0, wrap=False):
 @op(
     "",
     operands=("x",),
+    method=True,
     inplace="fill_diagonal_",
     reference=_fill_reference,
     samples=[(real(3, 4), 2), (real(7, 3), 1, 0, True), (real(7, 3), 1), (real(3, 4), 5, 1), (real(3, 3, 3), 4)],

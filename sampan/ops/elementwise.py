@@ -416,6 +416,7 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
 @op(
     "increment",
     operands=("x",),
+    method=True,
     reference=lambda x, value=1.0: x + value,
     samples=[(real(1),), (real(1), 3)],
     tests="noshape noempty",

@@ -52,6 +52,7 @@ def argsort(x, axis=-1, descending=False, stable=False):
 @op(
     "msort",
     operands=("input",),
+    method=True,
     reference=lambda x: np.sort(x, 0) if x.ndim else x,
     samples=[(distinct(3, 4),)],
     aliases={"x": "input"},

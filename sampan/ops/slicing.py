@@ -75,7 +75,7 @@ def sliced_block(name: str, x: Value, axes: Any, starts: Any, ends: Any, strides
 @op(
     "narrow",
     operands=("input",),
-    method=False,
+    method=True,
     is_view=True,
     reference=lambda x, d, s, n: np.take(x, np.arange(s, s + n), d),
     samples=[(real(3, 5), 1, 2, 3)],

@@ -135,5 +135,5 @@ def build() -> None:
         for name in definition.methods:
             attach(name, forms[0][1])
         for name, function in forms[1:]:
-            if definition.api:
+            if definition.api or definition.methods:
                 attach(name, function)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import _rt
-from ..base.errors import ArgumentTypeError, DTypeError, ShapeError, message
+from ..base import dtypes
+from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
 from ..ops.arguments import dtype_name, normalized_axis
 from .build import OPS, composed
 
@@ -58,6 +59,34 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     if not x.ndim:
         return from_array(np.zeros((int(bool(x)), 0), np.int64))
     return from_array(np.stack(parts, axis=1))
+
+
+@composed("argwhere", method=True)
+def argwhere(input: Tensor) -> Tensor:
+    """The positions of the elements that are not zero, int64 [count, rank]: see nonzero."""
+    return nonzero(input)
+
+
+@composed("bincount", method=True)
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, ... max(x) occurs in the vector x of integers, at least ``minlength`` of them; with weights, their sums.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.bincount(paddle.to_tensor([1, 3, 1])).tolist()
+        [0, 2, 0, 1]
+    """
+    require_tensor("bincount", "x", x)
+    if not dtypes.is_integer(x.dtype.name):
+        raise DTypeError(message(f"bincount(): x is {x.dtype.name}", "it must be an integer type"))
+    require_rank("bincount", "x", x, 1)
+    array = x.numpy_view()
+    if minlength < 0 or (array.size and array.min() < 0):
+        raise ArgumentError("bincount(): x and minlength must not be negative")
+    if weights is not None and list(weights.shape) != list(x.shape):
+        raise ShapeError(message(f"bincount(): weights have shape {list(weights.shape)}", f"x has {list(x.shape)}"))
+    bins = max(int(array.max()) + 1 if array.size else 0, minlength)
+    return OPS["bincount_into"](x, weights, bins)
 
 
 @composed("masked_select", method=True)

@@ -132,7 +132,7 @@ def cases(definition: OpDef, names: tuple[str, ...]) -> Any:
     taken = 0
     if is_layer(definition):
         names = tuple(n for n in names if n.startswith(("float", "bfloat")))  # layers compute in floating types
-    if any(path.startswith("linalg.") for path in definition.api):
+    if any(path.startswith(("linalg.", "signal.")) for path in definition.api):
         names = tuple(n for n in names if n in ("float64", "float32", "complex64", "complex128"))  # what LAPACK has
     for k, sample in enumerate(definition.samples):
         for dtype in names:

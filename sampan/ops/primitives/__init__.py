@@ -4,6 +4,7 @@ from .checks import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .core import PRIMITIVES, Primitive, append, broadcast_shapes, constant, gradient_of, primitive, register
 from .decompositions import *  # noqa: F403
+from .fourier import *  # noqa: F403
 from .host import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .linear import *  # noqa: F403
