@@ -496,3 +496,50 @@ def ormqr(x, tau, y, left=True, transpose=False):
         return _reflected(x, tau, y, order if transpose else reversed(order), transpose)
     turned = _reflected(x, tau, p.adjoint(y), reversed(order) if transpose else order, not transpose)
     return p.adjoint(turned)
+
+
+def _leading(name: str, x: Value, q: Any, default: int) -> tuple[Value, Value, Value]:
+    """The q leading singular vectors and values: (U, S, V)."""
+    if x.ndim < 2:
+        raise ShapeError(f"{name}(): x is {list(x.shape)}; it must hold matrices [..., M, N]")
+    limit = min(x.shape[-2:])
+    q = min(default, limit) if q is None else q
+    if isinstance(q, bool) or not isinstance(q, int) or not 0 <= q <= limit:
+        raise ArgumentError(f"{name}(): q is {q!r}; it must be an integer in [0, {limit}]")
+    u, s, vh = p.svd(x)
+
+    def first(v: Value) -> Value:
+        return p.slice_(v, (0,) * v.ndim, (*v.shape[:-1], q), (1,) * v.ndim)
+
+    return first(u), first(s), first(p.adjoint(vh))
+
+
+@op(
+    [_LA + "svd_lowrank"],
+    operands=("x", "M"),
+    method=True,
+    samples=[(real(4, 3), 2), (real(2, 4, 5), 2, 2, real(2, 4, 5))],
+    tests="noscalar nograd",
+)
+def svd_lowrank(x, q=None, niter=2, M=None):
+    """(U, S, V): the q (6 by default) leading singular values and vectors of x, or of x - M; found exactly, whatever niter."""
+    x = floating(x)
+    if M is not None:
+        x = p.sub(x, p.broadcast_to(p.cast(M, x.dtype), x.shape))
+    return _leading("svd_lowrank", x, q, 6)
+
+
+@op(
+    [_LA + "pca_lowrank"],
+    operands=("x",),
+    method=True,
+    samples=[(real(5, 3), 2), (real(2, 4, 5), 2, False)],
+    tests="noscalar nograd",
+)
+def pca_lowrank(x, q=None, center=True, niter=2):
+    """(U, S, V): the q (6 by default) leading principal components of rows x [..., M, N], about their mean with ``center``; found exactly."""
+    x = floating(x)
+    if center and x.ndim > 1 and x.shape[-2]:
+        mean = p.div(p.reduce_sum(x, (x.ndim - 2,)), float(x.shape[-2]))
+        x = p.sub(x, p.broadcast_to(mean, x.shape))
+    return _leading("pca_lowrank", x, q, 6)

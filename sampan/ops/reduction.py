@@ -145,6 +145,8 @@ def _every_winner(op_: Op, g: Value) -> tuple[Value]:
 
 def _extreme(name: str, primitive: Any, x: Value, axis: Any, keepdim: bool) -> Value:
     axes = normalized_axes(name, axis, x.ndim)
+    if x.dtype == "bool":
+        primitive = {p.reduce_max: p.reduce_any, p.reduce_min: p.reduce_all}.get(primitive, primitive)
     return dropped(primitive(x, axes), axes, keepdim)
 
 
@@ -220,6 +222,7 @@ def _extreme_position(name: str, primitive: Any, x: Value, axis: Any, keepdim: b
     result = dtype_name(name, dtype)
     if result not in ("int32", "int64"):
         raise DTypeError(message(f"{name}(): dtype is {result}", "it must be int32 or int64"))
+    x = p.cast(x, "uint8") if x.dtype == "bool" else x
     axes = tuple(range(x.ndim)) if axis is None else normalized_axes(name, normalized_axis(name, axis, x.ndim), x.ndim)
     return p.cast(dropped(primitive(x, axes), axes, keepdim), result)
 

@@ -253,8 +253,12 @@ erfinv = _float_map(
     0.9,
     tolerance=5,
 )
-lgamma = _float_map("lgamma", p.lgamma, "log(|gamma(x)|).", special.gammaln, 0.5, tolerance=3)
-gammaln = _float_map("gammaln", p.lgamma, "log(|gamma(x)|).", special.gammaln, 0.5, tolerance=3)
+lgamma = _float_map(
+    "lgamma", p.lgamma, "log(|gamma(x)|).", lambda x: np.where(np.isinf(x), np.inf, special.gammaln(x)), 0.5, tolerance=3
+)
+gammaln = _float_map(
+    "gammaln", p.lgamma, "log(|gamma(x)|).", lambda x: np.where(np.isinf(x), np.inf, special.gammaln(x)), 0.5, tolerance=3
+)
 digamma = _float_map(
     "digamma", p.digamma, "The derivative of lgamma; NaN at 0 and the negative integers.", special.digamma, 0.5, tolerance=3
 )

@@ -123,7 +123,12 @@ sigmoid = _map("sigmoid", INEXACT, lambda x: special.expit(x) if x.dtype.kind ==
 erf = _map("erf", FLOAT, special.erf)
 erfc = _map("erfc", FLOAT, special.erfc)
 erfinv = _map("erfinv", FLOAT, special.erfinv)
-lgamma = _map("lgamma", FLOAT, special.gammaln)
+def _lgamma(x: Array) -> Array:
+    """SciPy's, but +inf at -inf as in C99."""
+    return np.where(np.isinf(x), np.inf, special.gammaln(x))
+
+
+lgamma = _map("lgamma", FLOAT, _lgamma)
 digamma = _map("digamma", FLOAT, special.digamma)
 floor = _map("floor", "uif", np.floor)
 ceil = _map("ceil", "uif", np.ceil)
