@@ -37,7 +37,8 @@ def _reduction(
                     "",
                 )
             )
-        return [(result or require_kind(op, kinds, op.inputs[0].dtype), _kept(op))]
+        dtype = require_kind(op, kinds, op.inputs[0].dtype)
+        return [(result or dtype, _kept(op))]
 
     def evaluate(x: Array, axes: tuple[int, ...]) -> Array:
         wide = x.astype(np.float32) if dtypes.itemsize(x.dtype.name) == 2 and dtypes.kind(x.dtype.name) == "f" else x
