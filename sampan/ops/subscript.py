@@ -48,6 +48,11 @@ def _front(x, axes):
     return p.transpose(x, order), order
 
 
+def _wide(index):
+    """The index in a type that gathers take: narrow integers as int64."""
+    return index if index.dtype in ("int32", "int64") else p.cast(index, "int64")
+
+
 def _stacked(indices):
     """Index tensors broadcast to one shape, as tuples along a last axis."""
     shape = p.broadcast_shapes(*(i.shape for i in indices))
@@ -73,7 +78,7 @@ def take_indices(x, indices, axes, in_place):
     """x at integer index tensors along ``axes``. in_place: their result axes stand where the axes stood, else in front."""
     if len(indices) == 1:
         axis = axes[0] if in_place else 0
-        return p.gather(x if in_place else _front(x, axes)[0], indices[0], axis)
+        return p.gather(x if in_place else _front(x, axes)[0], _wide(indices[0]), axis)
     index, index_rank = _stacked(indices)
     y = p.gather_nd(_front(x, axes)[0], index)
     return p.transpose(y, _place(y.ndim, index_rank, axes, in_place))

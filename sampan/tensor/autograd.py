@@ -296,7 +296,11 @@ class PyLayer:
             # the node keeps what was saved, so that no cycle runs through the context, and versions are checked
             saved, ctx._saved = ctx._saved, ()
             _rt.PyNode(
-                cls.__name__, functools.partial(_run_backward, cls, ctx, made_types(made), len(leaves)), leaves, made, saved
+                cls.__name__,
+                functools.partial(_run_backward, cls, ctx, made_types(made), len(leaves), bool(saved)),
+                leaves,
+                made,
+                saved,
             )
         return fixed
 
@@ -311,11 +315,12 @@ def _run_backward(
     ctx: PyLayerContext,
     types: list[tuple[list[int], str]],
     count: int,
-    grads: tuple[Any, ...],
-    saved: tuple[Any, ...],
+    is_saving: bool,
+    *passed: Any,
 ) -> tuple[Any, ...]:
-    given = list(grads)
-    ctx._saved = saved
+    """``passed``: the tuple of what forward saved, where it saved something, then the gradients."""
+    ctx._saved = passed[0] if is_saving else ()
+    given = list(passed[1:] if is_saving else passed)
     if ctx._materialize:
         given = [_zeros(shape, dtype) if g is None else g for g, (shape, dtype) in zip(given, types, strict=True)]
     try:

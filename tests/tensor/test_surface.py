@@ -40,7 +40,7 @@ def test_type_as_and_to_take_the_others_dtype():
 
 @pytest.mark.parametrize("call", [lambda x: x.cuda(), lambda x: x.pin_memory(), lambda x: x.to("gpu:0"), lambda x: x.to("cuda")])
 def test_devices_that_are_not_there_raise_an_error_that_says_so(call):
-    with pytest.raises(NotImplementedError, match="no .* support"):
+    with pytest.raises(NotImplementedError, match=r"no .* support"):
         call(paddle.to_tensor([1.0]))
 
 
