@@ -11,7 +11,7 @@ from typing import Any
 from .. import _rt
 from ..autodiff.partition import Partition, partition
 from ..base import dtypes, nest
-from ..base.errors import DTypeError, SampanError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, SampanError, ShapeError, describe, message
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Program, Value
 from ..ir.rewrite import inline
@@ -168,13 +168,32 @@ class Dispatcher:
             raise
 
     def _entry(self, args: Sequence[Any]) -> Any:
-        traced = trace(self.definition, args)
+        traced = self._trace(args)
         operands = operands_of(self.definition, args)
         inplace = {0: 0} if self.is_inplace else updated_operands(self.definition, args)
         rebinds = self.is_inplace and (self.definition.is_view or self.definition.name in _REBINDING)
         program = self._checked_inplace(traced.program) if self.is_inplace and not rebinds else traced.program
         view = self.definition.is_view if not self.is_inplace else rebinds
         return make_entry(program, traced.structure, operands, view, inplace, rebinds)
+
+    def _trace(self, args: Sequence[Any]) -> Traced:
+        try:
+            return trace(self.definition, args)
+        except SampanError:
+            raise
+        except (AttributeError, TypeError, StopIteration, AssertionError) as error:
+            raise self._refused(ArgumentTypeError, args, error) from error
+        except (ValueError, LookupError, ArithmeticError) as error:
+            raise self._refused(ArgumentError, args, error) from error
+
+    def _refused(self, kind: type[SampanError], args: Sequence[Any], error: Exception) -> SampanError:
+        """The error for arguments that the definition's own checks let through and its mathematics cannot take."""
+        given = zip(self.definition.parameters, args, strict=True)
+        missing = next((p.name for p, v in given if p.kind == "tensor" and v is None and p.default is REQUIRED), None)
+        if missing is not None:
+            return ArgumentTypeError(message(f"{self.op.__name__}(): {missing} is None", "it must be a tensor"))
+        shown = ", ".join(f"{p.name}={describe(v)}" for p, v in zip(self.definition.parameters, args, strict=True))
+        return kind(message(f"{self.op.__name__}({shown}): an argument has a type or value that it does not take", str(error)))
 
     def _checked_inplace(self, program: Program) -> Program:
         target, result = program.inputs[0], program.outputs[0]

@@ -184,6 +184,8 @@ def contiguous(self: Tensor) -> Tensor:
 
 def is_same_shape(self: Tensor, y: Tensor) -> bool:
     """Whether both have the same sizes."""
+    if not isinstance(y, Tensor):
+        raise ArgumentTypeError(message(f"is_same_shape(): y is a {type(y).__name__}", "it must be a Tensor"))
     return list(self.shape) == list(y.shape)
 
 

@@ -177,32 +177,36 @@ def _fill(x: Tensor, values: Tensor) -> Tensor:
     return x
 
 
+def _sizes(name: str, x: Tensor) -> list[int]:
+    return list(require_tensor(name, "x", x).shape)
+
+
 @composed(method=True)
 def uniform_(x: Tensor, min: float = -1.0, max: float = 1.0, seed: int = 0, name: str | None = None) -> Tensor:
     """Fill x with uniform numbers in [min, max); gives x."""
-    return _fill(x, OPS["uniform"](list(x.shape), x.dtype, min, max))
+    return _fill(x, OPS["uniform"](_sizes("uniform_", x), x.dtype, min, max))
 
 
 @composed("normal_", method=True)
 def normal_(x: Tensor, mean: Any = 0.0, std: Any = 1.0, name: str | None = None) -> Tensor:
     """Fill x with normal numbers; gives x."""
-    return _fill(x, OPS["normal_draw"](mean, std, list(x.shape)))
+    return _fill(x, OPS["normal_draw"](mean, std, _sizes("normal_", x)))
 
 
 @composed("log_normal_", method=True)
 def log_normal_(x: Tensor, mean: float = 1.0, std: float = 2.0, name: str | None = None) -> Tensor:
     """Fill x with exp of normal numbers; gives x."""
-    return _fill(x, log_normal(mean, std, list(x.shape)))
+    return _fill(x, log_normal(mean, std, _sizes("log_normal_", x)))
 
 
 @composed("bernoulli_", method=True)
 def bernoulli_(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
     """Fill x with 1 at probability p, else 0; gives x."""
-    return _fill(x, bernoulli(OPS["broadcast_to"](p, list(x.shape))) if isinstance(p, Tensor) else bernoulli(x, p))
+    return _fill(x, bernoulli(OPS["broadcast_to"](p, _sizes("bernoulli_", x))) if isinstance(p, Tensor) else bernoulli(x, p))
 
 
-def _uniform(x: Tensor) -> Tensor:
-    return OPS["rand"](list(x.shape), "float64")
+def _uniform(name: str, x: Tensor) -> Tensor:
+    return OPS["rand"](_sizes(name, x), "float64")
 
 
 @composed(method=True)
@@ -210,25 +214,25 @@ def exponential_(x: Tensor, lam: float = 1.0, name: str | None = None) -> Tensor
     """Fill x with exponential numbers of rate lam; gives x."""
     if not lam > 0:
         raise ArgumentError(message(f"exponential_(): lam={lam}", "it must be positive"))
-    return _fill(x, OPS["divide"](OPS["log1p"](OPS["neg"](_uniform(x))), -lam))
+    return _fill(x, OPS["divide"](OPS["log1p"](OPS["neg"](_uniform("exponential_", x))), -lam))
 
 
 @composed("cauchy_", method=True)
 def cauchy_(x: Tensor, loc: float = 0, scale: float = 1, name: str | None = None) -> Tensor:
     """Fill x with Cauchy numbers; gives x."""
     return _fill(
-        x, OPS["add"](OPS["multiply"](OPS["tan"](OPS["multiply"](OPS["subtract"](_uniform(x), 0.5), np.pi)), scale), loc)
+        x, OPS["add"](OPS["multiply"](OPS["tan"](OPS["multiply"](OPS["subtract"](_uniform("cauchy_", x), 0.5), np.pi)), scale), loc)
     )
 
 
 @composed("geometric_", method=True)
 def geometric_(x: Tensor, probs: Any, name: str | None = None) -> Tensor:
     """Fill x with log(u) / log1p(-probs) of uniform u, the continuous form of geometric numbers; gives x."""
-    return _fill(x, OPS["divide"](OPS["log1p"](OPS["neg"](_uniform(x))), float(np.log1p(-float(probs)))))
+    return _fill(x, OPS["divide"](OPS["log1p"](OPS["neg"](_uniform("geometric_", x))), float(np.log1p(-float(probs)))))
 
 
 @composed(method=True)
 def random_(x: Tensor, from_: int = 0, to: int | None = None, name: str | None = None) -> Tensor:
     """Fill x with uniform integers in [from, to); gives x."""
     limit = 2**24 if x.dtype.kind == "f" else min(2 ** (8 * x.element_size() - 1) - 1, 2**31 - 1)
-    return _fill(x, OPS["randint"](from_, limit if to is None else to, list(x.shape)))
+    return _fill(x, OPS["randint"](from_, limit if to is None else to, _sizes("random_", x)))
