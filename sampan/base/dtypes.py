@@ -13,7 +13,29 @@ import numpy as np
 
 from .errors import DTypeError, message
 
+#: Every element type, in the runtime's order.
+NAMES = (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+#: Other names of element types; NumPy has no bfloat16 and holds its bits as uint16.
+_OTHER_NAMES = {
+    "float": "float64", "int": "int64", "complex": "complex128", "half": "float16", "double": "float64", "bool_": "bool", "uint16": "bfloat16",
+}  # fmt: skip
 _default = "float32"
+
+
+def name_of(dtype: Any) -> str:
+    """The name of a dtype given as a DType, a string, or a NumPy dtype or scalar type; an empty string where it is none."""
+    text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", "")
+    if text in NAMES:
+        return str(text)
+    if text in _OTHER_NAMES:
+        return _OTHER_NAMES[text]
+    try:  # NumPy's own abbreviations, such as f4
+        found = np.dtype(text).name if isinstance(text, str) and len(text) == 2 else ""
+    except TypeError:
+        found = ""
+    return found if found in NAMES else ""
 
 
 @functools.cache

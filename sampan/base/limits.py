@@ -56,9 +56,7 @@ class finfo:
 
 
 def _name(function: str, dtype: Any) -> str:
-    name = str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype))
-    try:
-        dtypes.numpy_dtype(name)
-    except TypeError:
-        raise DTypeError(message(f"{function}(): {dtype!r} is no dtype", "", "pass a string such as 'float32'")) from None
+    name = dtypes.name_of(dtype)
+    if not name:
+        raise DTypeError(message(f"{function}(): {dtype!r} is no dtype", "", "pass a string such as 'float32'"))
     return name

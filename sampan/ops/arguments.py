@@ -74,15 +74,10 @@ def dropped(x: Value, axes: Sequence[int], keepdim: bool) -> Value:
 
 def dtype_name(name: str, dtype: Any) -> str:
     """The name of a dtype given as a DType, a string, or a NumPy dtype or scalar type."""
-    text = getattr(dtype, "name", None) or (dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None))
-    text = {"float": "float32", "int": "int64", "half": "float16", "double": "float64", "bool_": "bool"}.get(str(text), text)
-    try:
-        dtypes.numpy_dtype(str(text))
-        return str(text)
-    except TypeError:
-        raise DTypeError(
-            message(f"{name}(): {dtype!r} is no dtype", "", "pass a string such as 'float32', or a paddle dtype")
-        ) from None
+    found = dtypes.name_of(dtype)
+    if not found:
+        raise DTypeError(message(f"{name}(): {dtype!r} is no dtype", "", "pass a string such as 'float32', or a paddle dtype"))
+    return found
 
 
 def known_shape(name: str, shape: Any) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _rt
 from ..base import names
 from ..base.dtypes import numpy_dtype
-from ..base.errors import ArgumentTypeError, AutogradError, ShapeError, UnsupportedError, message
+from ..base.errors import ArgumentTypeError, AutogradError, IndexRangeError, ShapeError, UnsupportedError, message
 from ..base.places import CPU, Device
 from ..ir.program import Value
 from ..ops.arguments import normalized_axis
@@ -177,6 +177,18 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
     return get_strides(self) if dim is None else self.strides[normalized_axis("stride", dim, self.ndim)]
 
 
+def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """A view of ``length`` elements along ``dim`` from ``start``; a negative start counts from the end."""
+    axis, first = normalized_axis("narrow", dim, self.ndim), int(start)
+    size = self.shape[axis] if self.ndim else 0
+    if isinstance(length, bool) or not isinstance(length, int):
+        raise ArgumentTypeError(message(f"narrow(): length={length!r}", "it must be an integer"))
+    begin = first + size if first < 0 else first
+    if length < 0 or not 0 <= begin <= begin + length <= size:
+        raise IndexRangeError(message(f"narrow(): start={first}, length={length}", f"axis {axis} has {size} elements"))
+    return self[(slice(None),) * axis + (slice(begin, begin + length),)]
+
+
 def contiguous(self: Tensor) -> Tensor:
     """The tensor with its elements in row-major order: itself where they are so already."""
     return self if self.is_contiguous() else OPS["clone"](self)
@@ -272,7 +284,7 @@ _NEVER = {
 }  # fmt: skip
 _SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "rows", "nnz")
 #: Public functions that are methods too, beside those that operators declare.
-_FUNCTIONS_AS_METHODS = """add_n block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_parameter create_tensor
+_FUNCTIONS_AS_METHODS = """add_n argwhere bincount increment msort block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_parameter create_tensor
 is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack where""".split()
 
 
@@ -280,7 +292,7 @@ def install(subscripts: Subscripts) -> None:
     """Attach everything to Tensor, and what makes sense to symbolic Values."""
     for function in (
         __repr__, __format__, __bool__, __int__, __float__, __complex__, __index__, __len__, __iter__, __contains__, __deepcopy__, __reduce__,
-        get_strides, stride, contiguous, is_same_shape, is_dense, get_device, get_tensor, ndimension, gradient, requires_grad_,
+        get_strides, stride, narrow, contiguous, is_same_shape, is_dense, get_device, get_tensor, ndimension, gradient, requires_grad_,
     ):  # fmt: skip
         setattr(Tensor, function.__name__, function)
     for name, what in _NEVER.items():
@@ -314,3 +326,5 @@ def install_functions(functions: Mapping[str, Any]) -> None:
     for name in _FUNCTIONS_AS_METHODS:
         if name in functions:
             attach(name, functions[name])
+    for name, function in {"view_as_complex": "as_complex", "view_as_real": "as_real"}.items():
+        attach(name, functions[function])

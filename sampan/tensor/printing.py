@@ -90,7 +90,7 @@ def _shown(array: Array) -> Array:
 
 
 def _pad(text: str, value: Any, width: int, is_signed: bool) -> str:
-    if len(text) < width and is_signed and not np.iscomplexobj(value) and not value < 0:
+    if len(text) < width and is_signed and not value < 0:
         text = " " + text
     return text.ljust(width)
 
@@ -113,13 +113,18 @@ def _format(array: Array, indent: int, width: int, is_signed: bool, summarise: b
 
 def format_array(array: Array, indent: int = 0) -> str:
     """The elements as Paddle prints them, continuation lines indented."""
+    with np.errstate(invalid="ignore"):  # complex numbers with NaN are compared
+        return _formatted(array, indent)
+
+
+def _formatted(array: Array, indent: int) -> str:
     if array.dtype.itemsize == 2 and array.dtype.kind not in "iu":
         array = array.astype(np.float32)
     if array.size == 0:
         return _format(array, indent, 0, False, False)
     shown = _shown(array)
     width = max(len(_number(v)) for v in shown)
-    is_signed = array.dtype.kind in "if" and bool((shown < 0).any())
+    is_signed = array.dtype.kind in "ifc" and bool((shown < 0).any())
     return _format(array, indent, width, is_signed, array.size > _options.threshold)
 
 

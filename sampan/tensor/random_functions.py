@@ -12,8 +12,8 @@ from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..ops.arguments import dtype_name
 from .build import OPS, composed
 from .composed import from_array, require_tensor
-from .storage_methods import set_value
 from .random import default_generator
+from .storage_methods import set_value
 
 Tensor = _rt.Tensor
 
@@ -221,7 +221,8 @@ def exponential_(x: Tensor, lam: float = 1.0, name: str | None = None) -> Tensor
 def cauchy_(x: Tensor, loc: float = 0, scale: float = 1, name: str | None = None) -> Tensor:
     """Fill x with Cauchy numbers; gives x."""
     return _fill(
-        x, OPS["add"](OPS["multiply"](OPS["tan"](OPS["multiply"](OPS["subtract"](_uniform("cauchy_", x), 0.5), np.pi)), scale), loc)
+        x,
+        OPS["add"](OPS["multiply"](OPS["tan"](OPS["multiply"](OPS["subtract"](_uniform("cauchy_", x), 0.5), np.pi)), scale), loc),
     )
 
 

@@ -9,6 +9,7 @@ import resource
 import signal
 import struct
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -169,7 +170,7 @@ def run_calls(name: str, function: Callable[..., Any], calls: int, seed: int, re
 def fuzz(names: list[tuple[str, Callable[..., Any]]], calls: int = 30, seed: int = 0, limit_s: int = 20) -> list[Fault]:
     """The faults that the functions show in ``calls`` calls each."""
     faults: list[Fault] = []
-    at, skip = 0, 0
+    at, _skip = 0, 0
     while at < len(names):
         reading, writing = os.pipe()
         pid = os.fork()
@@ -193,7 +194,9 @@ def fuzz(names: list[tuple[str, Callable[..., Any]]], calls: int = 30, seed: int
         status = os.waitpid(pid, 0)[1]
         if done:
             break
-        signal_name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.waitstatus_to_exitcode(status)}"
+        signal_name = (
+            signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.waitstatus_to_exitcode(status)}"
+        )
         faults.append(Fault(last, "did not return in time" if signal_name == "SIGALRM" else f"ended the process: {signal_name}"))
         at = last_name + 1
     return faults
@@ -208,6 +211,7 @@ def _child(names: list[tuple[str, Callable[..., Any]]], calls: int, seed: int, l
     os.dup2(null, 2)
     paddle.set_flags({"memory_limit_mb": 512})
     np.seterr(all="ignore")
+    warnings.simplefilter("ignore")
 
     def send(kind: str, position: int, text: str) -> None:
         data = pickle.dumps((kind, position, text))

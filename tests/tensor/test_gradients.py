@@ -153,7 +153,9 @@ def test_given_gradients_must_fit():
     assert x.grad.tolist() == [2.0, 20.0]
 
 
-@pytest.mark.parametrize("call", [lambda: paddle.autograd.backward("x"), lambda: paddle.grad(1, leaf([1.0])), lambda: paddle.grad(leaf([1.0]), None)])
+@pytest.mark.parametrize(
+    "call", [lambda: paddle.autograd.backward("x"), lambda: paddle.grad(1, leaf([1.0])), lambda: paddle.grad(leaf([1.0]), None)]
+)
 def test_what_is_no_tensor_raises(call):
     with pytest.raises(TypeError, match="Tensor"):
         call()
@@ -207,7 +209,7 @@ def test_a_change_of_a_saved_value_is_found_by_backward():
     y = x**2
     z = y**2
     y[1:2] = 3.3
-    with pytest.raises(RuntimeError, match="version|modified|changed"):
+    with pytest.raises(RuntimeError, match=r"version|modified|changed"):
         z.sum().backward()
 
 
@@ -226,7 +228,7 @@ def test_every_kind_of_write_is_found_by_backward(change):
     y = x * 1.0
     z = y * y
     change(y)
-    with pytest.raises(RuntimeError, match="version|modified|changed"):
+    with pytest.raises(RuntimeError, match=r"version|modified|changed"):
         z.sum().backward()
 
 
@@ -321,14 +323,16 @@ def test_pylayer_finds_a_change_of_what_it_saved():
     x = leaf([2.0]) * 1.0
     y = Cube.apply(x)
     x.zero_()
-    with pytest.raises(RuntimeError, match="version|modified|changed"):
+    with pytest.raises(RuntimeError, match=r"version|modified|changed"):
         y.backward()
 
 
 def test_saved_tensor_hooks_pack_and_unpack():
     packed = []
     x = leaf([3.0])
-    with paddle.autograd.saved_tensors_hooks(lambda t: packed.append(t.numpy()) or len(packed) - 1, lambda k: paddle.to_tensor(packed[k])):
+    with paddle.autograd.saved_tensors_hooks(
+        lambda t: packed.append(t.numpy()) or len(packed) - 1, lambda k: paddle.to_tensor(packed[k])
+    ):
         y = x * x
     y.backward()
     assert packed
@@ -385,7 +389,7 @@ def test_unused_results_of_an_operator_cost_no_gradient():
 
 def test_gradients_at_edges_follow_the_subgradient_conventions():
     zero = leaf([0.0, 0.0, 0.0])
-    paddle.norm(zero, p=2).backward()
+    paddle.linalg.norm(zero, p=2).backward()
     assert zero.grad.tolist() == [0.0, 0.0, 0.0]
 
 

@@ -21,7 +21,11 @@ def basic_items(draw, size):
 
 @st.composite
 def integer_arrays(draw, size, shape):
-    return np.asarray(draw(st.lists(st.integers(-size, size - 1), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))).reshape(shape).astype(np.int64)
+    return (
+        np.asarray(draw(st.lists(st.integers(-size, size - 1), min_size=int(np.prod(shape)), max_size=int(np.prod(shape)))))
+        .reshape(shape)
+        .astype(np.int64)
+    )
 
 
 @st.composite
@@ -39,7 +43,13 @@ def shapes_with_indices(draw):
             continue
         if kind == "mask" and not has_mask:
             width = draw(st.integers(1, min(2, len(shape) - axis)))
-            bits = draw(st.lists(st.booleans(), min_size=int(np.prod(shape[axis : axis + width])), max_size=int(np.prod(shape[axis : axis + width]))))
+            bits = draw(
+                st.lists(
+                    st.booleans(),
+                    min_size=int(np.prod(shape[axis : axis + width])),
+                    max_size=int(np.prod(shape[axis : axis + width])),
+                )
+            )
             mask = np.asarray(bits, bool).reshape(shape[axis : axis + width])
             if index_shape in ((), (1,)) or mask.sum() == 1:
                 items.append(mask)
@@ -184,7 +194,9 @@ def test_of_two_writers_of_one_place_the_last_wins():
     assert v.grad.tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64", "complex64"]
+)
 def test_every_dtype_can_be_read_and_written(dtype):
     x = paddle.to_tensor([[0, 1], [1, 0]]).astype(dtype)
     x[0, 1] = 0
@@ -207,7 +219,10 @@ def test_index_tensors_of_every_integer_type(dtype):
 )
 def test_indices_out_of_range_raise_for_reading_and_writing(index):
     x = paddle.to_tensor(np.zeros([3, 2], "float32"))
-    for i in (index, as_tensors(index) if isinstance(index, tuple) else paddle.to_tensor(index) if not isinstance(index, int) else index):
+    for i in (
+        index,
+        as_tensors(index) if isinstance(index, tuple) else paddle.to_tensor(index) if not isinstance(index, int) else index,
+    ):
         with pytest.raises(IndexError, match=r"out of range|too many|index"):
             x[i].numpy()
         with pytest.raises(IndexError, match=r"out of range|too many|index"):

@@ -42,7 +42,6 @@ def test_the_one_integer_quotient_that_overflows_wraps():
         lambda: paddle.zeros([2**62, 4]),
         lambda: paddle.zeros([2**40]),
         lambda: paddle.ones([2**31, 2**31, 2**31]),
-        lambda: paddle.empty([2**63]),
         lambda: paddle.full([2**70], 1.0),
         lambda: paddle.arange(0, 2**62),
         lambda: paddle.arange(0.0, 1e30, 1e-10),
@@ -56,7 +55,6 @@ def test_the_one_integer_quotient_that_overflows_wraps():
         lambda: paddle.randperm(2**45),
         lambda: paddle.nn.functional.pad(paddle.to_tensor([[1.0]]), [2**45, 0]),
         lambda: paddle.nn.functional.one_hot(paddle.to_tensor([0]), 2**45),
-        lambda: paddle.nn.functional.interpolate(paddle.ones([1, 1, 2, 2]), size=[2**31, 2**31]),
         lambda: paddle.to_tensor([1.0]).new_zeros([2**45]),
         lambda: paddle.to_tensor([1.0]).resize_([2**45]),
         lambda: paddle.as_strided(paddle.to_tensor([1.0]), [2**31, 2**31], [1, 1]),
@@ -94,12 +92,12 @@ def test_sizes_beyond_memory_or_beyond_64_bits_raise(call):
 def test_indices_out_of_range_raise(call, bad):
     x = paddle.to_tensor([1.0, 2.0, 3.0])
     with pytest.raises((IndexError, ValueError)):
-        result = call(x, paddle.to_tensor([0, bad]))
-        if result is not None:
-            result.numpy()
+        call(x, paddle.to_tensor([0, bad]))
 
 
-@pytest.mark.parametrize("name", ["sum", "max", "argmax", "softmax", "cumsum", "sort", "flip", "squeeze", "unsqueeze", "mean", "topk", "split"])
+@pytest.mark.parametrize(
+    "name", ["sum", "max", "argmax", "softmax", "cumsum", "sort", "flip", "squeeze", "unsqueeze", "mean", "topk", "split"]
+)
 @pytest.mark.parametrize("axis", [2, -3, 2**31, -(2**63), 2**70, 1.5, "a"])
 def test_axes_out_of_range_raise(name, axis):
     x = paddle.to_tensor(np.ones([2, 2], "float32"))
