@@ -30,7 +30,7 @@ def _adjoint(x):
 
 
 @op(
-    ["linalg.cholesky"],
+    ["linalg.cholesky", "cholesky"],
     operands=("x",),
     method=True,
     reference=lambda x, upper=False: np.linalg.cholesky(x) if not upper else _adjoint(np.linalg.cholesky(x)),
@@ -238,7 +238,7 @@ def _is_upper(name: str, uplo: str) -> bool:
 
 
 @op(
-    [_LA + "eigvalsh"],
+    [_LA + "eigvalsh", "eigvalsh"],
     operands=("x",),
     method="eigvalsh",
     reference=lambda x, UPLO="L": np.linalg.eigvalsh(x, UPLO),

@@ -78,7 +78,7 @@ def _norm_reference(x, p=None, axis=None, keepdim=False):
 
 
 @op(
-    ["linalg.norm"],
+    ["linalg.norm", "norm"],
     operands=("x",),
     method=True,
     reference=_norm_reference,

@@ -1,0 +1,6 @@
+"""``paddle.fft``: discrete Fourier transforms."""
+
+from .tensor import public_names
+
+__all__ = sorted(public_names("fft"))
+globals().update(public_names("fft"))
