@@ -182,9 +182,11 @@ EntryHandle make_entry(nb::handle plan, nb::handle structure, nb::handle saved, 
     const nb::tuple pair = nb::cast<nb::tuple>(nb::borrow(item));
     entry.inplace.push_back({index_below(nb::object(pair[0]), outputs, "in-place output"), index_below(nb::object(pair[1]), inputs, "in-place operand")});
   }
+  if (!entry.inplace.empty()) entry.rewritten_operand.assign(outputs, -1);
+  for (const auto& pair : entry.inplace) entry.rewritten_operand[static_cast<size_t>(pair.output)] = pair.operand;
   for (const int32_t j : entry.differentiable) {
     const int32_t slot = entry.plan->outputs[static_cast<size_t>(j)].slot;
-    const bool is_inplace = std::ranges::any_of(entry.inplace, [j](const auto& pair) { return pair.output == j; });
+    const bool is_inplace = !entry.inplace.empty() && entry.rewritten_operand[static_cast<size_t>(j)] >= 0;
     if (slot < entry.plan->input_count && !is_inplace) entry.views.push_back({j, slot});
   }
   if (!make_backward.is_none()) entry.backward = std::make_unique<PythonBackward>(std::move(make_backward), &entry);

@@ -207,10 +207,16 @@ OpCall::Encoded OpCall::encode_list(size_t parameter) {
   PyObject* list = values[parameter];
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
   key.push(kTagTensors | static_cast<uint64_t>(count) << 8);
-  PyObject* copy = nullptr;  // with the converted tensors in their places; the caller's list does not see them
+  // A copy of a list, which Python code that runs during the call could change.
+  PyObject* copy = PyList_Check(list) ? PyList_GetSlice(list, 0, count) : nullptr;
+  if (copy) {
+    replace_value(parameter, copy);
+  } else if (PyList_Check(list)) {
+    return Encoded::kError;
+  }
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* converted = nullptr;
-    if (const Encoded done = encode_operand(parameter, PySequence_Fast_GET_ITEM(list, i), &converted); done != Encoded::kDone) return done;
+    if (const Encoded done = encode_operand(parameter, PySequence_Fast_GET_ITEM(copy ? copy : list, i), &converted); done != Encoded::kDone) return done;
     if (!converted) continue;
     if (!copy) {
       copy = PySequence_List(list);

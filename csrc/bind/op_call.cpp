@@ -1,6 +1,8 @@
 // The life of a call: look up, run, record, wrap; or ask Python on a miss.
 #include "bind/op_call.h"
 
+#include <bit>
+
 #include "base/error.h"
 #include "bind/entry_object.h"
 #include "bind/owned.h"
@@ -16,10 +18,7 @@ constexpr size_t kInlineOutputs = 4;
 
 PyObject* wrap_output(const Entry& entry, const OpCall& call, Ref<Tensor>* outputs, int32_t j) {
   if (outputs[j]) [[likely]] return wrap(std::move(outputs[j]));
-  for (const auto& pair : entry.inplace) {
-    if (pair.output == j) return Py_NewRef(call.operand(static_cast<uint32_t>(pair.operand)));
-  }
-  return Py_NewRef(Py_None);
+  return Py_NewRef(call.operand(static_cast<uint32_t>(entry.rewritten_operand[static_cast<size_t>(j)])));
 }
 
 // The next item of the structure; item and output move on.
@@ -49,8 +48,25 @@ bool overlaps(const Tensor& a, const Tensor& b) {
   return a.offset_bytes + a_low * a_item < b.offset_bytes + (b_high + 1) * b_item && b.offset_bytes + b_low * b_item < a.offset_bytes + (a_high + 1) * a_item;
 }
 
+// False when no two operands share memory, which is nearly always so; an optimizer's step has hundreds of them.
+bool shares_storage(Tensor* const* tensors, size_t count) {
+  const size_t mask = std::bit_ceil(2 * count + 1) - 1;
+  std::vector<const Storage*> seen(mask + 1);
+  for (size_t i = 0; i < count; ++i) {
+    const Storage* storage = tensors[i]->storage.get();
+    size_t at = (reinterpret_cast<uintptr_t>(storage) >> 4) * 0x9E3779B97F4A7C15u >> 20;
+    at &= mask;
+    for (; seen[at]; at = (at + 1) & mask) {
+      if (seen[at] == storage) return true;
+    }
+    seen[at] = storage;
+  }
+  return false;
+}
+
 // An operand that the in-place write would change while it is read (x[1:] += x[:-1]) is replaced by a copy. True when one was.
 bool separate_overlapping(const Entry& entry, OpCall& call, Tensor* const* tensors) {
+  if (call.operand_count() < 2 || !shares_storage(tensors, call.operand_count())) return false;
   bool replaced = false;
   for (const auto& pair : entry.inplace) {
     const Tensor& target = *tensors[pair.operand];

@@ -141,7 +141,7 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
     // A new layout over the same memory (reshape_, squeeze_) writes nothing; new memory (cast_) leaves the old as it was.
     if (written.storage == target.storage && written.layout == target.layout) {
       bump_version(*target.storage);
-      rewritten.push_back(&target);
+      if (record) rewritten.push_back(&target);
     }
     target.storage = written.storage;
     target.layout = written.layout;
@@ -158,11 +158,8 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
   }
   if (!node) return;
   for (const int32_t j : e.differentiable) {
-    Tensor* result = outputs[j].get();
-    for (const auto& pair : e.inplace) {
-      if (pair.output == j) result = operands[pair.operand];
-    }
-    set_history(*result, node, static_cast<uint32_t>(j));
+    const int32_t operand = e.rewritten_operand[static_cast<size_t>(j)];
+    set_history(operand < 0 ? *outputs[j] : *operands[operand], node, static_cast<uint32_t>(j));
   }
   for (Tensor* t : rewritten) {
     if (meta_if_any(*t)) write_through_view(*t, false);

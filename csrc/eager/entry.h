@@ -46,6 +46,7 @@ struct Entry final : RefCounted {
   std::vector<Saved> saved;
   std::vector<int32_t> differentiable;
   std::vector<Pair> inplace;
+  std::vector<int32_t> rewritten_operand;  // per output of the Plan, -1 for a new tensor; empty without in-place pairs
   std::vector<Pair> views;  // differentiable outputs over an operand's memory that are not in-place
   std::unique_ptr<BackwardBuilder> backward;  // null: no gradient
   bool lets_others_run = false;               // while the Plan runs: Python's lock is given up, or a host function is called

@@ -101,6 +101,21 @@ class TestArguments:
         assert isinstance(got[1], _rt.Tensor)
         assert isinstance(given[1], np.ndarray)
 
+    def test_a_list_may_be_emptied_while_the_call_runs(self):
+        given = [tensor([1.0, 2.0], grad=True), tensor([3.0, 4.0], grad=True)]
+
+        def forward(*arrays):
+            given.clear()
+            gc.collect()
+            return (arrays[0] + arrays[1],)
+
+        op = ops.HostOp("greedy", [("xs", "tensors", _rt.REQUIRED)], forward, lambda a, b, g: (g, g)).op
+        x = given[0]
+        y = op(given)
+        assert y.tolist() == [4.0, 6.0]
+        y.backward()
+        assert x.grad.tolist() == [1.0, 1.0]
+
     def test_tensors_and_numpy_values_in_attributes_are_read(self):
         op, _ = recording_op([X, ("shape", "attr", None)])
         x = tensor([1.0])
