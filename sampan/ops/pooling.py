@@ -11,7 +11,7 @@ from .define import op
 from .samples import real
 
 
-def _plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last):
+def window_plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last):
     """The window's attributes, the result's sizes among them."""
     if x.ndim != rank + 2:
         raise ShapeError(message(f"{name}(): x has shape {list(x.shape)}", f"it must have {rank + 2} axes"))
@@ -40,7 +40,7 @@ def _max(name, rank, x, kernel_size, stride, padding, return_mask, ceil_mode, da
     is_last = require_format(name, data_format, rank)
     x = channels_first(x, is_last)
     values, indices = p.max_pool(
-        x, **_plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last), dilations=(1,) * rank
+        x, **window_plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last), dilations=(1,) * rank
     )
     values = channels_back(values, is_last)
     return (values, channels_back(indices, is_last)) if return_mask else values
@@ -49,7 +49,7 @@ def _max(name, rank, x, kernel_size, stride, padding, return_mask, ceil_mode, da
 def _avg(name, rank, x, kernel_size, stride, padding, exclusive, ceil_mode, divisor_override, data_format):
     is_last = require_format(name, data_format, rank)
     x = channels_first(x, is_last)
-    plan = _plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last)
+    plan = window_plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last)
     y = p.avg_pool(x, **plan, count_include_pad=int(not exclusive), divisor_override=int(divisor_override or 0))
     return channels_back(y, is_last)
 
