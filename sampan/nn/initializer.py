@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..base.lazy import scipy_special as special
 from ..tensor import Tensor
 from ..tensor.functions import no_grad
 from ..tensor.random import default_generator

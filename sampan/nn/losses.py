@@ -331,6 +331,8 @@ class HSigmoidLoss(Layer):
 class AdaptiveLogSoftmaxWithLoss(Layer):
     """Softmax for many classes: frequent ones in the head, rare ones in smaller clusters.
 
+    The clusters' weights are parameters of the layer, saved and trained (Paddle does not register them).
+
     Args:
         in_features: the last axis of the input.
         n_classes: how many classes, sorted by falling frequency.

@@ -436,7 +436,7 @@ class LPPool2D(Configured):
             name,
             norm_type=float(norm_type),
             kernel_size=kernel_size,
-            stride=stride,
+            stride=kernel_size if stride is None else stride,
             padding=padding,
             ceil_mode=ceil_mode,
             data_format=data_format,

@@ -2,6 +2,7 @@
 
 from . import (
     activation,
+    attention,
     common,
     comparison,
     complex_numbers,
@@ -15,6 +16,7 @@ from . import (
     joining,
     linalg,
     loss,
+    margin_loss,
     matrix_norms,
     normalization,
     optimizer_steps,
@@ -24,9 +26,13 @@ from . import (
     pooling,
     products,
     random,
+    recurrent,
     reduction,
+    resize,
+    sampling,
     scans,
     scattering,
+    sequence_loss,
     shaping,
     slicing,
     special_functions,
@@ -34,6 +40,7 @@ from . import (
     stochastic,
     subscript,
     unary,
+    windows,
 )
 from .catalog import TABLE
 from .define import OPERATORS, OpDef
@@ -43,6 +50,7 @@ __all__ = [
     "TABLE",
     "OpDef",
     "activation",
+    "attention",
     "common",
     "comparison",
     "complex_numbers",
@@ -56,6 +64,7 @@ __all__ = [
     "joining",
     "linalg",
     "loss",
+    "margin_loss",
     "matrix_norms",
     "normalization",
     "optimizer_steps",
@@ -65,9 +74,13 @@ __all__ = [
     "pooling",
     "products",
     "random",
+    "recurrent",
     "reduction",
+    "resize",
+    "sampling",
     "scans",
     "scattering",
+    "sequence_loss",
     "shaping",
     "slicing",
     "special_functions",
@@ -75,4 +88,5 @@ __all__ = [
     "stochastic",
     "subscript",
     "unary",
+    "windows",
 ]

@@ -68,15 +68,15 @@ def sigmoid(x):
     return p.sigmoid(floating(x))
 
 
-@op((_F + "log_sigmoid",), reference=special.log_expit, samples=_ONE)
+@op((_F + "log_sigmoid", _F + "logsigmoid"), reference=special.log_expit, samples=_ONE)
 def log_sigmoid(x):
     """log(1 / (1 + exp(-x))), without overflow."""
     return p.sub(p.minimum(x, 0), p.log1p(p.exp(p.neg(p.abs(x)))))
 
 
-@op((_F + "silu",), reference=lambda x: x * special.expit(x), samples=_ONE)
-def silu(x):
-    """x * sigmoid(x)."""
+@op((_F + "silu",), operands=("x",), reference=lambda x: x * special.expit(x), samples=_ONE)
+def silu(x, inplace=False):
+    """x * sigmoid(x); ``inplace`` is accepted for compatibility."""
     return p.mul(x, p.sigmoid(x))
 
 
@@ -268,3 +268,26 @@ def maxout(x, groups, axis=1):
         raise ShapeError(f"maxout(): axis {axis} of {list(x.shape)} is no multiple of groups={groups}")
     split = p.reshape(x, (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :]))
     return p.reshape(p.reduce_max(split, (axis + 1,)), (*x.shape[:axis], x.shape[axis] // groups, *x.shape[axis + 1 :]))
+
+
+@op(
+    (_F + "swiglu",),
+    operands=("x", "y"),
+    reference=lambda x, y=None: x * special.expit(x) * y if y is not None else np.multiply(*_swiglu_halves(x)),
+    samples=[(real(3, 4), real(3, 4)), (real(3, 4),)],
+    tests="noempty noscalar",
+)
+def swiglu(x, y=None):
+    """x * sigmoid(x) * y; without y the last axis of x holds both, one after the other. https://arxiv.org/abs/2002.05202"""
+    if y is None:
+        if not x.ndim or x.shape[-1] % 2:
+            raise ShapeError(f"swiglu(): x has shape {list(x.shape)}; its last axis must be even, or y be given")
+        sizes = (*x.shape[:-1], x.shape[-1] // 2)
+        steps = (1,) * x.ndim
+        x, y = p.slice_(x, (0,) * x.ndim, sizes, steps), p.slice_(x, (*(0,) * (x.ndim - 1), sizes[-1]), sizes, steps)
+    return p.mul(p.mul(x, p.sigmoid(x)), y)
+
+
+def _swiglu_halves(x):
+    first, second = np.split(x, 2, -1)
+    return first * special.expit(first), second

@@ -103,19 +103,35 @@ def embedding_op(x, weight, padding_idx, scale_grad_by_freq=False):
 
 
 @op(
-    "nn.functional.one_hot",
     operands=("x",),
     reference=lambda x, n: np.eye(n)[x],
     samples=[(integer(3, low=0, high=4), 4)],
     tests="nograd noempty",
 )
 def one_hot(x, num_classes):
-    """[..., num_classes] of float32: 1 at each id."""
+    """[..., num_classes] of float32: 1 at each id, which must be in [0, num_classes)."""
     if not dtypes.is_integer(x.dtype):
         raise DTypeError(message(f"one_hot(): x is {x.dtype}", "it must hold integer ids"))
+    ids = p.cast(x, "int64")
+    inside = p.bitwise_and(p.ge(ids, 0), p.lt(ids, num_classes))
+    ids = p.require(
+        ids, inside, message(f"one_hot(): x holds ids outside of [0, {num_classes - 1}]", f"num_classes is {num_classes}")
+    )
     shape = (*x.shape, num_classes)
-    positions = p.iota(shape, x.ndim)
-    return p.cast(p.eq(positions, p.broadcast_to(p.reshape(p.cast(x, "int64"), (*x.shape, 1)), shape)), "float32")
+    return p.cast(p.eq(p.iota(shape, x.ndim), p.broadcast_to(p.reshape(ids, (*x.shape, 1)), shape)), "float32")
+
+
+@op(
+    operands=("x",),
+    reference=lambda x, n, dtype: (np.arange(n) < x[..., None]).astype(dtype),
+    samples=[(integer(3, low=0, high=4), 4, "int64")],
+    tests="nograd noempty",
+)
+def length_mask(x, width, dtype):
+    """[..., width]: 1 at positions below each length, 0 from there on."""
+    shape = (*x.shape, width)
+    lengths = p.broadcast_to(p.reshape(p.cast(x, "int64"), (*x.shape, 1)), shape)
+    return p.cast(p.lt(p.iota(shape, x.ndim), lengths), dtype)
 
 
 @op(

@@ -97,21 +97,27 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
     return p.cast(_affine(y, weight, bias, shape), x.dtype)
 
 
+def _rms_reference(x, shape, w):
+    inverse = 1 / np.sqrt((x * x).mean(-1) + 1e-5)
+    return x * inverse[..., None] * w, inverse
+
+
 @op(
     "nn.functional.rms_norm",
-    operands=("x", "weight", "bias"),
-    reference=lambda x, s, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w,
+    operands=("input", "weight"),
+    reference=_rms_reference,
     samples=[(real(3, 5), 5, real(5))],
     tests="noempty",
 )
-def rms_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
-    """x divided by its root mean square over its last axes, times weight. https://arxiv.org/abs/1910.07467"""
+def rms_norm(input, normalized_shape, weight=None, eps=1e-5):
+    """(input divided by its root mean square over its last axes, times weight; one over that mean square's root). https://arxiv.org/abs/1910.07467"""
+    x = input
     shape = tuple(normalized_shape) if isinstance(normalized_shape, (list, tuple)) else (normalized_shape,)
     if x.shape[x.ndim - len(shape) :] != shape:
         raise ShapeError(
             message(
-                f"rms_norm(): x has shape {list(x.shape)} and normalized_shape is {list(shape)}",
-                "the last axes of x must equal it",
+                f"rms_norm(): input has shape {list(x.shape)} and normalized_shape is {list(shape)}",
+                "the last axes of input must equal it",
             )
         )
     axes = tuple(range(x.ndim - len(shape), x.ndim))
@@ -119,8 +125,9 @@ def rms_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
     count = 1
     for n in shape:
         count *= n
-    y = p.mul(wide, p.rsqrt(p.add(p.mul(p.reduce_sum(p.mul(wide, wide), axes), 1.0 / max(count, 1)), epsilon)))
-    return p.cast(_affine(y, weight, bias, shape), x.dtype)
+    inverse = p.rsqrt(p.add(p.mul(p.reduce_sum(p.mul(wide, wide), axes), 1.0 / max(count, 1)), eps))
+    y = p.cast(_affine(p.mul(wide, inverse), weight, None, shape), x.dtype)
+    return y, p.reshape(inverse, x.shape[: x.ndim - len(shape)])
 
 
 @op(

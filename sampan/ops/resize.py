@@ -32,7 +32,9 @@ def _along(weight, x, axis):
 
 def _nearest(x, axis, length, ratio):
     size = x.shape[axis]
-    index = p.floor(p.add(p.mul(p.iota((length,), 0, "float64"), ratio), 1e-9))  # a product just below an integer means that integer
+    index = p.floor(
+        p.add(p.mul(p.iota((length,), 0, "float64"), ratio), 1e-9)
+    )  # a product just below an integer means that integer
     return p.gather(x, p.cast(p.minimum(index, float(size - 1)), "int64"), axis)
 
 

@@ -20,13 +20,20 @@ def _line(length, align_corners, dtype):
     return p.sub(p.mul(p.add(k, 0.5), 2.0 / length), 1.0)
 
 
-@op(operands=("theta",), samples=[(real(2, 2, 3), (2, 3, 4, 5)), (real(1, 3, 4), (1, 2, 2, 3, 4), False)], tests="noempty noscalar")
+@op(
+    operands=("theta",),
+    samples=[(real(2, 2, 3), (2, 3, 4, 5)), (real(1, 3, 4), (1, 2, 2, 3, 4), False)],
+    tests="noempty noscalar",
+)
 def affine_grid_op(theta, out_shape, align_corners=True):
     """The places [N, H, W, 2] (or [N, D, H, W, 3]) that the affine maps theta [N, 2, 3] (or [N, 3, 4]) send a regular grid to; x comes first."""
     rank = len(out_shape) - 2
     if theta.ndim != 3 or theta.shape[1:] != (rank, rank + 1) or rank not in (2, 3):
         raise ShapeError(
-            message(f"affine_grid(): theta is {list(theta.shape)} and out_shape {list(out_shape)}", "theta must be [N, 2, 3] for [N, C, H, W], [N, 3, 4] for [N, C, D, H, W]")
+            message(
+                f"affine_grid(): theta is {list(theta.shape)} and out_shape {list(out_shape)}",
+                "theta must be [N, 2, 3] for [N, C, H, W], [N, 3, 4] for [N, C, D, H, W]",
+            )
         )
     sizes = tuple(out_shape[2:])
     columns = []
@@ -106,7 +113,10 @@ def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=Tr
         )
     if rank not in (2, 3) or grid.ndim != x.ndim or grid.shape[-1] != rank or grid.shape[0] != x.shape[0]:
         raise ShapeError(
-            message(f"grid_sample(): x is {list(x.shape)} and grid {list(grid.shape)}", "grid must be [N, H, W, 2] for x [N, C, H, W], [N, D, H, W, 3] for [N, C, D, H, W]")
+            message(
+                f"grid_sample(): x is {list(x.shape)} and grid {list(grid.shape)}",
+                "grid must be [N, H, W, 2] for x [N, C, H, W], [N, D, H, W, 3] for [N, C, D, H, W]",
+            )
         )
     x, grid = promoted(x, grid)
     n, c = x.shape[:2]

@@ -51,7 +51,9 @@ def unfold_windows(x, kernel_sizes, strides=1, paddings=0, dilations=1):
     if x.ndim != 4:
         raise ShapeError(message(f"unfold(): x has shape {list(x.shape)}", "it must have 4 axes"))
     n, c, height, width = x.shape
-    kernel, padded, counts, (top, bottom, left, right), index = _layout("unfold", height, width, kernel_sizes, strides, paddings, dilations)
+    kernel, padded, counts, (top, bottom, left, right), index = _layout(
+        "unfold", height, width, kernel_sizes, strides, paddings, dilations
+    )
     y = p.reshape(p.pad(x, (0, 0, top, left), (0, 0, bottom, right)), (n, c, math.prod(padded)))
     return p.reshape(p.gather(y, index, 2), (n, c * math.prod(kernel), math.prod(counts)))
 
@@ -132,7 +134,7 @@ def _fraction(size, length, window, u):
     else:
         end = p.sub(p.floor(p.mul(p.add(p.add(k, 1.0), spread), alpha)), offset)
     end = p.minimum(p.maximum(end, p.add(start, 1.0)), float(size))
-    return start, end, window or int(math.ceil(alpha)) + 1
+    return start, end, window or math.ceil(alpha) + 1
 
 
 @op(operands=("x", "u"), tests="nograd noempty noscalar")
@@ -153,7 +155,11 @@ def fractional_max_pool(x, u, sizes, windows):
         taken = p.gather(taken, index, axis)
         spread = [1] * (2 * rank)
         spread[2 * k], spread[2 * k + 1] = shape
-        full = tuple(m for pair in zip(sizes, [_most(x.shape[2 + j], sizes[j], windows[j]) for j in range(rank)], strict=True) for m in pair)
+        full = tuple(
+            m
+            for pair in zip(sizes, [_most(x.shape[2 + j], sizes[j], windows[j]) for j in range(rank)], strict=True)
+            for m in pair
+        )
         part = p.broadcast_to(p.reshape(index, tuple(spread)), full)
         position = part if position is None else p.add(p.mul(position, size), part)
     order = (0, 1, *(2 + 2 * k for k in range(rank)), *(3 + 2 * k for k in range(rank)))
@@ -168,16 +174,26 @@ def fractional_max_pool(x, u, sizes, windows):
 
 
 def _most(size, length, window):
-    return window or int(math.ceil(size / length)) + 1
+    return window or math.ceil(size / length) + 1
 
 
-@op("nn.functional.temporal_shift", operands=("x",), samples=[(real(6, 4, 2, 3), 3), (real(4, 5, 2, 2), 2, 0.4)], tests="noempty noscalar")
+@op(
+    "nn.functional.temporal_shift",
+    operands=("x",),
+    samples=[(real(6, 4, 2, 3), 3), (real(4, 5, 2, 2), 2, 0.4)],
+    tests="noempty noscalar",
+)
 def temporal_shift(x, seg_num, shift_ratio=0.25, data_format="NCHW"):
     """x [N * T, C, H, W] with a share of channels taken from the step before, an equal share from the step after. https://arxiv.org/abs/1811.08383"""
     is_last = require_format("temporal_shift", data_format, 2)
     x = channels_first(x, is_last)
     if x.ndim != 4 or seg_num < 1 or x.shape[0] % seg_num:
-        raise ShapeError(message(f"temporal_shift(): x has shape {list(x.shape)} and seg_num is {seg_num}", "the first axis must be a multiple of it"))
+        raise ShapeError(
+            message(
+                f"temporal_shift(): x has shape {list(x.shape)} and seg_num is {seg_num}",
+                "the first axis must be a multiple of it",
+            )
+        )
     if not 0 < shift_ratio <= 0.5:
         raise ArgumentError(message(f"temporal_shift(): shift_ratio={shift_ratio}", "it must be in (0, 0.5]"))
     nt, c, h, w = x.shape

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from ...tensor import OPS, public_names
-from .inputs import *  # noqa: F403
-from .norms import *  # noqa: F403
-from .padding import *  # noqa: F403
 
 globals().update(public_names("nn.functional"))
 tanh, tanh_, diag_embed = OPS["tanh"], OPS["tanh_"], OPS["diag_embed"]
 
-__all__ = ["diag_embed", "tanh", "tanh_"]
+from . import flash_attention  # noqa: E402
+from .compositions import *  # noqa: E402, F403
+from .flash_attention import *  # noqa: E402, F403
+from .inputs import *  # noqa: E402, F403
+from .norms import *  # noqa: E402, F403
+from .padding import *  # noqa: E402, F403
+from .pools import *  # noqa: E402, F403
+from .resizing import *  # noqa: E402, F403
+from .sequences import *  # noqa: E402, F403
+
+__all__ = ["diag_embed", "flash_attention", "tanh", "tanh_"]
 __all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_") and name != "public_names"]

@@ -38,7 +38,10 @@ def _unpool(
         wanted = (wanted[1:-1] if is_last else wanted[2:]) if len(wanted) == rank + 2 else wanted
         if len(wanted) != rank or any(abs(w - n) >= s for w, n, s in zip(wanted, sizes, steps, strict=True)):
             raise ShapeError(
-                message(f"{name}(): output_size={list(wanted)}", f"each size must be less than a stride away from {sizes}, what the windows cover")
+                message(
+                    f"{name}(): output_size={list(wanted)}",
+                    f"each size must be less than a stride away from {sizes}, what the windows cover",
+                )
             )
         sizes = wanted
     return OPS["max_unpool"](x, indices, tuple(sizes), is_last)
@@ -140,7 +143,10 @@ def _fractional(rank: int, x: Tensor, output_size: Any, kernel_size: Any, random
     windows = [0] * rank if kernel_size is None else _per_axis(name, "kernel_size", kernel_size, rank)
     if any(not 1 <= s <= n or w > n for s, n, w in zip(sizes, x.shape[2:], windows, strict=True)):
         raise ShapeError(
-            message(f"{name}(): output_size={sizes}, kernel_size={windows} for x {list(x.shape)}", "neither may be larger than the axis")
+            message(
+                f"{name}(): output_size={sizes}, kernel_size={windows} for x {list(x.shape)}",
+                "neither may be larger than the axis",
+            )
         )
     if random_u is None:
         random_u = (default_generator.next_key() % (1 << 53) + 0.5) / (1 << 53)

@@ -34,7 +34,9 @@ def _target(x: Tensor, is_last: bool, size: Any, scale_factor: Any, recompute: b
         factors = _factors(scale_factor, len(spatial))
         sizes = [math.floor(n * f) for n, f in zip(spatial, factors, strict=True)]
     if len(sizes) != len(spatial) or any(n < 1 for n in sizes):
-        raise ShapeError(message(f"interpolate(): the result's spatial sizes would be {sizes}", f"there must be {len(spatial)}, all positive"))
+        raise ShapeError(
+            message(f"interpolate(): the result's spatial sizes would be {sizes}", f"there must be {len(spatial)}, all positive")
+        )
     if factors is None or recompute:
         return sizes, [n / m for n, m in zip(spatial, sizes, strict=True)]
     return sizes, [1.0 / f for f in factors]
@@ -79,17 +81,27 @@ def interpolate(
     if mode not in _MODES or rank not in _MODES[mode]:
         ranks = " or ".join(map(str, _MODES.get(mode, ()))) or "no"
         raise ArgumentError(
-            message(f"interpolate(): mode={mode!r} and x has shape {list(x.shape)}", f"the mode takes {ranks} axes", f"modes: {', '.join(_MODES)}")
+            message(
+                f"interpolate(): mode={mode!r} and x has shape {list(x.shape)}",
+                f"the mode takes {ranks} axes",
+                f"modes: {', '.join(_MODES)}",
+            )
         )
     if (size is None) == (scale_factor is None):
-        raise ArgumentError(message(f"interpolate(): size={size!r}, scale_factor={scale_factor!r}", "exactly one of them must be given"))
+        raise ArgumentError(
+            message(f"interpolate(): size={size!r}, scale_factor={scale_factor!r}", "exactly one of them must be given")
+        )
     if align_corners and mode in ("nearest", "area"):
-        raise ArgumentError(message(f"interpolate(): align_corners=True with mode={mode!r}", "it has a meaning for linear and cubic modes only"))
+        raise ArgumentError(
+            message(f"interpolate(): align_corners=True with mode={mode!r}", "it has a meaning for linear and cubic modes only")
+        )
     if align_mode not in (0, 1):
         raise ArgumentError(message(f"interpolate(): align_mode={align_mode!r}", "it must be 0 or 1"))
     data_format = data_format or _FORMATS[rank][0]
     if data_format not in _FORMATS[rank]:
-        raise ArgumentError(message(f"interpolate(): data_format={data_format!r}", f"it must be one of {', '.join(_FORMATS[rank])}"))
+        raise ArgumentError(
+            message(f"interpolate(): data_format={data_format!r}", f"it must be one of {', '.join(_FORMATS[rank])}")
+        )
     is_last = data_format[-1] == "C"
     sizes, ratios = _target(x, is_last, size, scale_factor, bool(recompute_scale_factor))
     if mode == "area":

@@ -1,0 +1,163 @@
+"""Scaled dot-product attention. https://arxiv.org/abs/1706.03762"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..base.errors import ShapeError, message
+from ..base.lazy import scipy_special as special
+from . import primitives as p
+from .arguments import promoted
+from .define import op
+from .samples import real
+
+
+def _heads_first(x):
+    return p.transpose(x, (0, 2, 1, 3))
+
+
+def _repeated(x, count):
+    """Each head of x [N, H, T, D] ``count`` times in a row."""
+    if count == 1:
+        return x
+    n, h, t, d = x.shape
+    return p.reshape(p.broadcast_to(p.reshape(x, (n, h, 1, t, d)), (n, h, count, t, d)), (n, h * count, t, d))
+
+
+def _scores(query, key, mask, is_causal, scale):
+    """Masked scores [N, H, S, T] of heads-first queries and keys, in float32 at least."""
+    scores = p.mul(
+        p.matmul(query, p.transpose(key, (0, 1, 3, 2))), scale if scale is not None else 1.0 / math.sqrt(query.shape[3])
+    )
+    scores = p.cast(scores, "float32") if scores.dtype in ("float16", "bfloat16") else scores
+    if mask is not None:
+        if mask.dtype == "bool":
+            scores = p.select(p.broadcast_to(mask, scores.shape), scores, -math.inf)
+        else:
+            scores = p.add(scores, p.broadcast_to(p.cast(mask, scores.dtype), scores.shape))
+    if is_causal:
+        s, t = scores.shape[-2:]
+        visible = p.le(p.iota((s, t), 1), p.add(p.iota((s, t), 0), t - s))
+        scores = p.select(p.broadcast_to(visible, scores.shape), scores, -math.inf)
+    return scores
+
+
+def _weights(query, key, mask, is_causal, scale):
+    """Softmax of the scores; rows without any key are zeros."""
+    scores = _scores(query, key, mask, is_causal, scale)
+    top = p.detach(p.reduce_max(scores, (3,)))
+    e = p.exp(p.sub(scores, p.select(p.eq(top, -math.inf), 0, top)))
+    total = p.reduce_sum(e, (3,))
+    return p.cast(p.div(e, p.select(p.eq(total, 0), 1, total)), query.dtype)
+
+
+def _prepared(name, query, key, value):
+    """Heads-first tensors of one dtype, with keys and values repeated to the number of query heads."""
+    if any(v.ndim != 4 for v in (query, key, value)):
+        raise ShapeError(
+            message(
+                f"{name}(): query is {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}",
+                "all must be [N, length, heads, width]",
+            )
+        )
+    heads, groups = query.shape[2], key.shape[2]
+    if (
+        groups == 0
+        or heads % groups
+        or value.shape[:3] != key.shape[:3]
+        or query.shape[3] != key.shape[3]
+        or query.shape[0] != key.shape[0]
+    ):
+        raise ShapeError(
+            message(
+                f"{name}(): query is {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}",
+                "batches and widths must be equal, key and value equally long, and the query's heads a multiple of the key's",
+            )
+        )
+    query, key, value = promoted(query, key, value)
+    query, key, value = (_heads_first(v) for v in (query, key, value))
+    return query, _repeated(key, heads // groups), _repeated(value, heads // groups)
+
+
+def _reference(q, k, v, mask=None, is_causal=False, scale=None):
+    q, k, v = (np.swapaxes(x, 1, 2) for x in (q, k, v))
+    scores = q @ np.swapaxes(k, 2, 3) / math.sqrt(q.shape[-1])
+    if is_causal:
+        s, t = scores.shape[-2:]
+        scores = np.where(np.tril(np.ones((s, t), bool), t - s), scores, -np.inf)
+    return np.swapaxes(special.softmax(scores, -1) @ v, 1, 2)
+
+
+@op(
+    operands=("query", "key", "value", "mask"),
+    reference=_reference,
+    samples=[
+        (real(2, 3, 2, 4), real(2, 5, 2, 4), real(2, 5, 2, 4)),
+        (real(1, 4, 2, 3), real(1, 4, 2, 3), real(1, 4, 2, 3), None, True),
+    ],
+    tests="noempty noscalar",
+)
+def attention(query, key, value, mask=None, is_causal=False, scale=None):
+    """softmax(query key' * scale + mask) value, for query [N, S, H, D] and key, value [N, T, H, D]: [N, S, H, D].
+
+    mask: added to the scores, or bool: which of them count; broadcast to [N, H, S, T]. is_causal: the last query sees all keys, each earlier one a key less.
+    """
+    query, key, value = _prepared("attention", query, key, value)
+    weights = _weights(query, key, mask, is_causal, scale)
+    return _heads_first(p.matmul(weights, value))
+
+
+@op(operands=("query", "key", "mask"), samples=[(real(2, 3, 2, 4), real(2, 5, 2, 4))], tests="noempty noscalar")
+def attention_weights(query, key, mask=None, is_causal=False, scale=None):
+    """The weights [N, H, S, T] of ``attention``."""
+    query, key, _ = _prepared("attention_weights", query, key, key)
+    return _weights(query, key, mask, is_causal, scale)
+
+
+@op(operands=("weights", "value"), samples=[(real(2, 2, 3, 5), real(2, 5, 2, 4))], tests="noempty noscalar")
+def attention_values(weights, value):
+    """Values [N, T, H, D] averaged by weights [N, H, S, T]: [N, S, H, D]."""
+    weights, value = promoted(weights, value)
+    value = _repeated(_heads_first(value), weights.shape[1] // max(value.shape[2], 1))
+    return _heads_first(p.matmul(weights, value))
+
+
+@op(operands=("query", "key", "mask"), samples=[(real(2, 3, 2, 4), real(2, 5, 2, 4))], tests="noempty noscalar")
+def attention_log_sums(query, key, mask=None, is_causal=False, scale=None):
+    """The logarithm of each query's sum of exponentiated scores, [N, H, S]."""
+    query, key, _ = _prepared("attention_log_sums", query, key, key)
+    scores = _scores(query, key, mask, is_causal, scale)
+    top = p.detach(p.reduce_max(scores, (3,)))
+    safe = p.select(p.eq(top, -math.inf), 0, top)
+    total = p.add(safe, p.log(p.reduce_sum(p.exp(p.sub(scores, safe)), (3,))))
+    return p.reshape(total, total.shape[:3])
+
+
+@op(operands=("rows",), tests="nograd noempty noscalar")
+def row_range_mask(rows, length, is_causal):
+    """Which queries (of ``length``) see each key, as a bool mask [N, H, S, T], from rows [N, H, T, 1, 2 or 4].
+
+    rows holds for each key the rows of a band below the diagonal, [start] or [start, end), and (not causal) of one above it, [end) or [start, end),
+    that do not see it. https://arxiv.org/abs/2410.01359
+    """
+    n, h, t, kinds = rows.shape
+    shape = (n, h, length, t)
+    row = p.iota(shape, 2)
+    bounds = [
+        p.broadcast_to(p.reshape(p.slice_(p.cast(rows, "int64"), (0, 0, 0, k), (n, h, t, 1), (1,) * 4), (n, h, 1, t)), shape)
+        for k in range(kinds)
+    ]
+    hidden = p.ge(row, bounds[0])
+    if (is_causal and kinds == 2) or kinds == 4:
+        hidden = p.bitwise_and(hidden, p.lt(row, bounds[1]))
+    visible = p.bitwise_not(hidden)
+    if is_causal:
+        return p.bitwise_and(visible, p.le(p.iota(shape, 3), p.add(row, t - length)))
+    if kinds == 1:
+        return visible
+    above = p.lt(row, bounds[-1])
+    if kinds == 4:
+        above = p.bitwise_and(above, p.ge(row, bounds[2]))
+    return p.bitwise_and(visible, p.bitwise_not(above))
