@@ -26,10 +26,10 @@ def _repeated(x, count):
     return p.reshape(p.broadcast_to(p.reshape(x, (n, h, 1, t, d)), (n, h, count, t, d)), (n, h * count, t, d))
 
 
-def _scores(query, key, mask, is_causal, scale):
+def _scores(queries, keys, mask, is_causal, scale):
     """Masked scores [N, H, S, T] of heads-first queries and keys, in float32 at least."""
     scores = p.mul(
-        p.matmul(query, p.transpose(key, (0, 1, 3, 2))), scale if scale is not None else 1.0 / math.sqrt(query.shape[3])
+        p.matmul(queries, p.transpose(keys, (0, 1, 3, 2))), scale if scale is not None else 1.0 / math.sqrt(queries.shape[3])
     )
     scores = p.cast(scores, "float32") if scores.dtype in ("float16", "bfloat16") else scores
     if mask is not None:
@@ -44,41 +44,41 @@ def _scores(query, key, mask, is_causal, scale):
     return scores
 
 
-def _weights(query, key, mask, is_causal, scale):
-    """Softmax of the scores; rows without any key are zeros."""
-    scores = _scores(query, key, mask, is_causal, scale)
+def _weights(queries, keys, mask, is_causal, scale):
+    """Softmax of the scores; rows without any keys are zeros."""
+    scores = _scores(queries, keys, mask, is_causal, scale)
     top = p.detach(p.reduce_max(scores, (3,)))
     e = p.exp(p.sub(scores, p.select(p.eq(top, -math.inf), 0, top)))
     total = p.reduce_sum(e, (3,))
-    return p.cast(p.div(e, p.select(p.eq(total, 0), 1, total)), query.dtype)
+    return p.cast(p.div(e, p.select(p.eq(total, 0), 1, total)), queries.dtype)
 
 
-def _prepared(name, query, key, value):
+def _prepared(name, queries, keys, values):
     """Heads-first tensors of one dtype, with keys and values repeated to the number of query heads."""
-    if any(v.ndim != 4 for v in (query, key, value)):
+    if any(v.ndim != 4 for v in (queries, keys, values)):
         raise ShapeError(
             message(
-                f"{name}(): query is {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}",
+                f"{name}(): query is {list(queries.shape)}, key {list(keys.shape)}, value {list(values.shape)}",
                 "all must be [N, length, heads, width]",
             )
         )
-    heads, groups = query.shape[2], key.shape[2]
+    heads, groups = queries.shape[2], keys.shape[2]
     if (
         groups == 0
         or heads % groups
-        or value.shape[:3] != key.shape[:3]
-        or query.shape[3] != key.shape[3]
-        or query.shape[0] != key.shape[0]
+        or values.shape[:3] != keys.shape[:3]
+        or queries.shape[3] != keys.shape[3]
+        or queries.shape[0] != keys.shape[0]
     ):
         raise ShapeError(
             message(
-                f"{name}(): query is {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}",
+                f"{name}(): query is {list(queries.shape)}, key {list(keys.shape)}, value {list(values.shape)}",
                 "batches and widths must be equal, key and value equally long, and the query's heads a multiple of the key's",
             )
         )
-    query, key, value = promoted(query, key, value)
-    query, key, value = (_heads_first(v) for v in (query, key, value))
-    return query, _repeated(key, heads // groups), _repeated(value, heads // groups)
+    queries, keys, values = promoted(queries, keys, values)
+    queries, keys, values = (_heads_first(v) for v in (queries, keys, values))
+    return queries, _repeated(keys, heads // groups), _repeated(values, heads // groups)
 
 
 def _reference(q, k, v, mask=None, is_causal=False, scale=None):
@@ -91,7 +91,7 @@ def _reference(q, k, v, mask=None, is_causal=False, scale=None):
 
 
 @op(
-    operands=("query", "key", "value", "mask"),
+    operands=("queries", "keys", "values", "mask"),
     reference=_reference,
     samples=[
         (real(2, 3, 2, 4), real(2, 5, 2, 4), real(2, 5, 2, 4)),
@@ -99,36 +99,36 @@ def _reference(q, k, v, mask=None, is_causal=False, scale=None):
     ],
     tests="noempty noscalar",
 )
-def attention(query, key, value, mask=None, is_causal=False, scale=None):
-    """softmax(query key' * scale + mask) value, for query [N, S, H, D] and key, value [N, T, H, D]: [N, S, H, D].
+def attention(queries, keys, values, mask=None, is_causal=False, scale=None):
+    """softmax(queries keys' * scale + mask) values, for queries [N, S, H, D] and keys, values [N, T, H, D]: [N, S, H, D].
 
     mask: added to the scores, or bool: which of them count; broadcast to [N, H, S, T]. is_causal: the last query sees all keys, each earlier one a key less.
     """
-    query, key, value = _prepared("attention", query, key, value)
-    weights = _weights(query, key, mask, is_causal, scale)
-    return _heads_first(p.matmul(weights, value))
+    queries, keys, values = _prepared("attention", queries, keys, values)
+    weights = _weights(queries, keys, mask, is_causal, scale)
+    return _heads_first(p.matmul(weights, values))
 
 
-@op(operands=("query", "key", "mask"), samples=[(real(2, 3, 2, 4), real(2, 5, 2, 4))], tests="noempty noscalar")
-def attention_weights(query, key, mask=None, is_causal=False, scale=None):
+@op(operands=("queries", "keys", "mask"), samples=[(real(2, 3, 2, 4), real(2, 5, 2, 4))], tests="noempty noscalar")
+def attention_weights(queries, keys, mask=None, is_causal=False, scale=None):
     """The weights [N, H, S, T] of ``attention``."""
-    query, key, _ = _prepared("attention_weights", query, key, key)
-    return _weights(query, key, mask, is_causal, scale)
+    queries, keys, _ = _prepared("attention_weights", queries, keys, keys)
+    return _weights(queries, keys, mask, is_causal, scale)
 
 
-@op(operands=("weights", "value"), samples=[(real(2, 2, 3, 5), real(2, 5, 2, 4))], tests="noempty noscalar")
-def attention_values(weights, value):
+@op(operands=("weights", "values"), samples=[(real(2, 2, 3, 5), real(2, 5, 2, 4))], tests="noempty noscalar")
+def attention_values(weights, values):
     """Values [N, T, H, D] averaged by weights [N, H, S, T]: [N, S, H, D]."""
-    weights, value = promoted(weights, value)
-    value = _repeated(_heads_first(value), weights.shape[1] // max(value.shape[2], 1))
-    return _heads_first(p.matmul(weights, value))
+    weights, values = promoted(weights, values)
+    values = _repeated(_heads_first(values), weights.shape[1] // max(values.shape[2], 1))
+    return _heads_first(p.matmul(weights, values))
 
 
-@op(operands=("query", "key", "mask"), samples=[(real(2, 3, 2, 4), real(2, 5, 2, 4))], tests="noempty noscalar")
-def attention_log_sums(query, key, mask=None, is_causal=False, scale=None):
+@op(operands=("queries", "keys", "mask"), samples=[(real(2, 3, 2, 4), real(2, 5, 2, 4))], tests="noempty noscalar")
+def attention_log_sums(queries, keys, mask=None, is_causal=False, scale=None):
     """The logarithm of each query's sum of exponentiated scores, [N, H, S]."""
-    query, key, _ = _prepared("attention_log_sums", query, key, key)
-    scores = _scores(query, key, mask, is_causal, scale)
+    queries, keys, _ = _prepared("attention_log_sums", queries, keys, keys)
+    scores = _scores(queries, keys, mask, is_causal, scale)
     top = p.detach(p.reduce_max(scores, (3,)))
     safe = p.select(p.eq(top, -math.inf), 0, top)
     total = p.add(safe, p.log(p.reduce_sum(p.exp(p.sub(scores, safe)), (3,))))

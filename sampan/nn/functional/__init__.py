@@ -9,6 +9,7 @@ tanh, tanh_, diag_embed = OPS["tanh"], OPS["tanh_"], OPS["diag_embed"]
 
 from . import flash_attention  # noqa: E402
 from .compositions import *  # noqa: E402, F403
+from .cuda_only import *  # noqa: E402, F403
 from .flash_attention import *  # noqa: E402, F403
 from .inputs import *  # noqa: E402, F403
 from .norms import *  # noqa: E402, F403

@@ -10,11 +10,11 @@ import numpy as np
 from ...base.errors import ArgumentError, message
 from ...tensor import OPS, Parameter, Tensor, to_tensor
 from ...tensor.functions import no_grad
-from ..common import Linear
-from ..convolutions import Conv1DTranspose, Conv2DTranspose, Conv3DTranspose
 from ..initializer import Normal
-from ..layer import HookRemoveHelper, Layer
-from ..norms import spectrally_normalized
+from ..layer.common import Linear
+from ..layer.conv import Conv1DTranspose, Conv2DTranspose, Conv3DTranspose
+from ..layer.layers import HookRemoveHelper, Layer
+from ..layer.norm import spectrally_normalized
 
 
 def _length(v: Tensor, dim: int | None) -> Tensor:

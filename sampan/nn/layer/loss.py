@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.errors import ArgumentError, message
-from ..tensor import Tensor
-from . import functional as F
+from ...base.errors import ArgumentError, message
+from ...tensor import Tensor
+from .. import functional as F
 from .configured import Configured
-from .layer import Layer
+from .layers import Layer
 
 
 class CrossEntropyLoss(Configured):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..base.errors import ArgumentError, ShapeError, message
-from ..tensor import OPS, Tensor
-from ..tensor.functions import no_grad
-from . import functional as F
+from ...base.errors import ArgumentError, ShapeError, message
+from ...tensor import OPS, Tensor
+from ...tensor.functions import no_grad
+from .. import functional as F
+from ..initializer import Constant, Normal
+from ..parameters import ParamAttr
 from .configured import Configured
-from .initializer import Constant, Normal
-from .layer import Layer
-from .parameters import ParamAttr
+from .layers import Layer
 
 
 class _BatchNormBase(Layer):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base.errors import ShapeError, message
-from ..tensor import Tensor
-from . import functional as F
+from ...base.errors import ShapeError, message
+from ...tensor import Tensor
+from .. import functional as F
+from ..initializer import Constant
 from .configured import Configured
-from .initializer import Constant
-from .layer import Layer
+from .layers import Layer
 
 
 class ReLU(Configured):

@@ -1,15 +1,15 @@
-"""Layers that most networks use: linear maps, embedding, dropout, flattening, shuffles, folds, distances."""
+"""Layers that most networks use: linear maps, embedding, dropout, flattening, folds, cosine similarity."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..base.errors import ArgumentError, message
-from ..tensor import OPS, Tensor
-from ..tensor.functions import no_grad
-from . import functional as F
+from ...base.errors import ArgumentError, message
+from ...tensor import OPS, Tensor
+from ...tensor.functions import no_grad
+from .. import functional as F
 from .configured import Configured
-from .layer import Layer
+from .layers import Layer
 
 
 class Identity(Layer):
@@ -262,50 +262,6 @@ class Unflatten(Configured):
         return OPS["unflatten"](input, self.axis, self.shape)
 
 
-class PixelShuffle(Configured):
-    """[N, C r^2, H, W] as [N, C, H r, W r]. https://arxiv.org/abs/1609.05158"""
-
-    def __init__(self, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__(name, upscale_factor=upscale_factor, data_format=data_format)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pixel_shuffle(x, self.upscale_factor, self.data_format)
-
-    def extra_repr(self) -> str:
-        return _with_format(self, f"upscale_factor={self.upscale_factor}")
-
-
-class PixelUnshuffle(Configured):
-    """[N, C, H r, W r] as [N, C r^2, H, W]."""
-
-    def __init__(self, downscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__(name, downscale_factor=downscale_factor, data_format=data_format)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pixel_unshuffle(x, self.downscale_factor, self.data_format)
-
-    def extra_repr(self) -> str:
-        return _with_format(self, f"downscale_factor={self.downscale_factor}")
-
-
-class ChannelShuffle(Configured):
-    """Channels regrouped: [N, g, C / g, ...] as [N, C / g, g, ...]. https://arxiv.org/abs/1707.01083"""
-
-    def __init__(self, groups: int, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__(name, groups=groups, data_format=data_format)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.channel_shuffle(x, self.groups, self.data_format)
-
-    def extra_repr(self) -> str:
-        return _with_format(self, f"groups={self.groups}")
-
-
-def _with_format(layer: Any, shown: str) -> str:
-    shown += f", data_format={layer.data_format}" if layer.data_format != "NCHW" else ""
-    return shown + (f", name={layer._name}" if layer._name is not None else "")
-
-
 class _Window(Configured):
     def extra_repr(self) -> str:
         name = f", name={self._name}" if self._name is not None else ""
@@ -356,28 +312,9 @@ class CosineSimilarity(Configured):
         return F.cosine_similarity(x1, x2, self.axis, self.eps)
 
 
-class PairwiseDistance(Configured):
-    """The p-norm of x - y + epsilon over the last axis."""
-
-    def __init__(self, p: float = 2.0, epsilon: float = 1e-06, keepdim: bool = False, name: str | None = None) -> None:
-        super().__init__(name, p=p, epsilon=epsilon, keepdim=keepdim)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.pairwise_distance(x, y, self.p, self.epsilon, self.keepdim)
-
-    def extra_repr(self) -> str:
-        parts = [f"p={self.p}"]
-        if self.epsilon != 1e-6:
-            parts.append(f"epsilon={self.epsilon}")
-        if self.keepdim:
-            parts.append(f"keepdim={self.keepdim}")
-        return ", ".join(parts) + (f", name={self._name}" if self._name is not None else "")
-
-
 __all__ = [
     "AlphaDropout",
     "Bilinear",
-    "ChannelShuffle",
     "CosineSimilarity",
     "Dropout",
     "Dropout2D",
@@ -388,9 +325,6 @@ __all__ = [
     "Fold",
     "Identity",
     "Linear",
-    "PairwiseDistance",
-    "PixelShuffle",
-    "PixelUnshuffle",
     "Unflatten",
     "Unfold",
 ]

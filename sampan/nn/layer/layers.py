@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base import dtypes, names
-from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
-from ..tensor import Parameter, Tensor, to_tensor
-from ..tensor.functions import dtype_name, no_grad
-from .parameters import ParamAttr, make_parameter
+from ...base import dtypes, names
+from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
+from ...tensor import Parameter, Tensor, to_tensor
+from ...tensor.functions import dtype_name, no_grad
+from ..parameters import ParamAttr, make_parameter
 
 
 class HookRemoveHelper:

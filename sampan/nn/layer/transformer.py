@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import ArgumentError, ShapeError, message
-from ..tensor import OPS, Tensor, to_tensor
-from . import functional as F
+from ...base.errors import ArgumentError, ShapeError, message
+from ...tensor import OPS, Tensor, to_tensor
+from .. import functional as F
 from .common import Dropout, Linear
-from .containers import LayerList
-from .layer import Layer
-from .norms import LayerNorm
+from .container import LayerList
+from .layers import Layer
+from .norm import LayerNorm
 
 
 def _score_mask(mask: Tensor | None) -> Tensor | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base.errors import ArgumentError, ShapeError, message
-from ..tensor import OPS, Tensor
-from . import functional as F
+from ...base.errors import ArgumentError, ShapeError, message
+from ...tensor import OPS, Tensor
+from .. import functional as F
 from .cells import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell, _Cell, map_states
-from .containers import LayerList
-from .layer import Layer
+from .container import LayerList
+from .layers import Layer
 
 
 def _masks(sequence_length: Tensor | None, steps: int, dtype: str) -> list[Tensor] | None:

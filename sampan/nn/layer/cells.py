@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..base.errors import ArgumentError, message
-from ..tensor import OPS, Tensor
-from .initializer import Uniform
-from .layer import Layer
+from ...base.errors import ArgumentError, message
+from ...tensor import OPS, Tensor
+from ..initializer import Uniform
+from .layers import Layer
 
 
 def map_states(function: Any, states: Any, *others: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .layer import Layer
+from .layers import Layer
 
 
 class Configured(Layer):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..base.errors import ArgumentTypeError, IndexRangeError, message
-from ..tensor import Parameter, Tensor
-from .layer import Layer
+from ...base.errors import ArgumentTypeError, IndexRangeError, message
+from ...tensor import Parameter, Tensor
+from .layers import Layer
 
 
 def _position(name: str, index: Any, size: int) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..base.errors import ArgumentError, ArgumentTypeError, message
-from ..tensor import Tensor
-from . import functional as F
-from .initializer import Normal, XavierUniform
-from .layer import Layer
+from ...base.errors import ArgumentError, ArgumentTypeError, message
+from ...tensor import Tensor
+from .. import functional as F
+from ..initializer import Normal, XavierUniform
+from .layers import Layer
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
