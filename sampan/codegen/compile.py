@@ -20,6 +20,7 @@ def compile_program(
     view_outputs: Mapping[int, int] | None = None,
     inplace: Mapping[int, int] | None = None,
     output_layouts: Mapping[int, Any] | None = None,
+    shared_from: int | None = None,
 ) -> Any:
     """The Plan of a Program over inputs of these layouts (``_rt.Layout``).
 
@@ -31,9 +32,10 @@ def compile_program(
         inplace: output -> the input it is written into; dtype and shape are equal. The caller sees to it that such an input
             overlaps no other input. (A single one may be another input too, the very same elements in the same layout.)
         output_layouts: output -> the layout it must have.
+        shared_from: outputs may be views, with repeated elements, of the inputs from this one on and of each other: gradients while they flow.
     """
     if flags.dumps("program"):
         print(f"# program\n{program}", file=sys.stderr)
     is_interpreted = bool(flags.INTERPRET.value)
     ready = expand_definitions(program) if is_interpreted else run_passes(program)
-    return lower(ready, input_layouts, view_outputs or {}, inplace or {}, output_layouts or {}, is_interpreted)
+    return lower(ready, input_layouts, view_outputs or {}, inplace or {}, output_layouts or {}, is_interpreted, shared_from)

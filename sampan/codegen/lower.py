@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,11 +33,12 @@ def lower(
     inplace: Mapping[int, int],
     output_layouts: Mapping[int, Any],
     is_interpreted: bool,
+    shared_from: int | None = None,
 ) -> Any:
     """The Plan; see ``compile_program`` for the arguments. ``is_interpreted``: by host instructions only."""
     lowering = Lowering(program, input_layouts, is_interpreted)
     lowering.lower_units(inplace, output_layouts)
-    lowering.finish_outputs(view_outputs, inplace, output_layouts)
+    lowering.finish_outputs(view_outputs, inplace, output_layouts, shared_from)
     should_print = flags.dumps("plans")
     plan = lowering.writer.finish(should_print)
     if should_print:
@@ -225,9 +227,12 @@ class Lowering:
     # ------------------------------------------------------------------ outputs
 
     def finish_outputs(
-        self, view_outputs: Mapping[int, int], inplace: Mapping[int, int], output_layouts: Mapping[int, Any]
+        self, view_outputs: Mapping[int, int], inplace: Mapping[int, int], output_layouts: Mapping[int, Any], shared_from: int | None
     ) -> None:
-        """Give every output its own storage, the input it is a view of, or the input it is written into."""
+        """Give every output its own storage, the input it is a view of, or the input it is written into.
+
+        shared_from: any output may be a view of the inputs from this one on, or repeat a smaller result.
+        """
         results: list[Place] = []
         claimed: set[int] = set()
         for j, value in enumerate(self.program.outputs):
@@ -236,6 +241,7 @@ class Lowering:
                 results.append(place)
                 continue
             is_view = j in view_outputs and place.buffer is self.writer.inputs[view_outputs[j]]
+            is_view |= shared_from is not None and j not in output_layouts and _is_light_view(place, shared_from)
             strides = tuple(output_layouts[j].strides) if j in output_layouts else place.strides
             is_own = place.buffer.kind == "temporary" and id(place.buffer) not in claimed and _fills_buffer(place)
             is_wanted = same_elements(place, Place(place.buffer, place.dtype, place.shape, strides, place.offset))
@@ -267,6 +273,13 @@ class Lowering:
 def _fast_axis(place: Place) -> int | None:
     wide = [k for k, n in enumerate(place.shape) if n != 1]
     return min(wide, key=lambda k: (abs(place.strides[k]) or 1 << 60, -k)) if wide else None
+
+
+def _is_light_view(place: Place, first_input: int) -> bool:
+    """Whether the place shows an input that may be shown, or a temporary that is no larger than what is shown."""
+    if place.buffer.kind == "input":
+        return place.buffer.number >= first_input
+    return place.buffer.kind == "temporary" and place.buffer.size_bytes <= math.prod(place.shape) * dtypes.itemsize(place.dtype)
 
 
 def _fills_buffer(place: Place) -> bool:

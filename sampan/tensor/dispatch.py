@@ -172,9 +172,24 @@ class Dispatcher:
         operands = operands_of(self.definition, args)
         inplace = {0: 0} if self.is_inplace else updated_operands(self.definition, args)
         rebinds = self.is_inplace and (self.definition.is_view or self.definition.name in _REBINDING)
-        program = self._checked_inplace(traced.program) if self.is_inplace and not rebinds else traced.program
+        program = traced.program
+        if self.is_inplace and not rebinds:
+            program = self._checked_inplace(program)
+            self._require_own_elements(operands[0])
         view = self.definition.is_view if not self.is_inplace else rebinds
         return make_entry(program, traced.structure, operands, view, inplace, rebinds)
+
+    def _require_own_elements(self, target: Any) -> None:
+        """Writing in place needs one place in memory for every element; an expanded tensor repeats some."""
+        layout = layout_of(target)
+        if any(step == 0 and size > 1 for size, step in zip(layout.shape, layout.strides, strict=True)):
+            raise ArgumentError(
+                message(
+                    f"{self.op.__name__}(): x repeats elements in memory (shape {list(layout.shape)}, strides {list(layout.strides)})",
+                    "writing one would change the others",
+                    "call clone() on it first",
+                )
+            )
 
     def _trace(self, args: Sequence[Any]) -> Traced:
         try:
@@ -284,7 +299,7 @@ class Backward:
     def make(self, grad_mask: int, grad_layouts: Sequence[Any]) -> Any:
         """The BackwardPlan for the outputs' gradients that the mask's bits name, of these layouts."""
         program, targets = self._program(grad_mask)
-        plan = compile_program(erase_detach(program), [*self.saved_layouts, *grad_layouts])
+        plan = compile_program(erase_detach(program), [*self.saved_layouts, *grad_layouts], shared_from=len(self.saved_layouts))
         return _rt.BackwardPlan(plan, list(targets))
 
     def recorded(self, grad_mask: int) -> tuple[Any, list[int]]:
