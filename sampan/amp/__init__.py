@@ -1,5 +1,6 @@
 """Mixed precision."""
 
+from . import debugging
 from .auto_cast import (
     amp_decorate,
     amp_guard,
@@ -20,6 +21,8 @@ __all__ = [
     "amp_decorate",
     "amp_guard",
     "auto_cast",
+    "autocast",
+    "debugging",
     "decorate",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",

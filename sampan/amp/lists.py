@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
-#: Matrix products and convolutions: the libraries' 16-bit forms accumulate in float32.
+from collections.abc import Iterable
+
+#: Matrix products and convolutions: the libraries' 16-bit forms accumulate in float32. max_pool2d loses nothing.
 WHITE = frozenset(
     {
         "addmm", "baddbmm", "bmm", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "einsum", "linear",
-        "matmul", "max_pool2d", "mm", "mv", "scaled_dot_product_attention",
+        "matmul", "max_pool2d", "mm", "mv",
     }
 )  # fmt: skip
 
 #: Sums over many elements, and functions whose results leave the range of float16 or lose their digits.
 BLACK = frozenset(
     {
-        "acos", "asin", "atanh", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosh", "cross_entropy", "ctc_loss", "cumprod", "cumsum",
-        "dist", "embedding", "erfinv", "exp", "expm1", "group_norm", "interpolate", "kl_div", "layer_norm", "log", "log10", "log2", "log_loss",
-        "log_softmax", "logsumexp", "mean", "mse_loss", "nll_loss", "norm", "p_norm", "pow", "prod", "reciprocal", "renorm", "rms_norm", "rsqrt",
-        "scatter", "sinh", "smooth_l1_loss", "softmax", "softplus", "square", "sum", "tan", "tanhshrink", "triplet_margin_loss", "vector_norm",
+        "acos", "asin", "atanh", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosh", "cross_entropy", "cumprod", "cumsum",
+        "dist", "embedding", "erfinv", "exp", "expm1", "group_norm", "kl_div", "layer_norm", "log", "log10", "log2", "log_loss",
+        "log_softmax", "logsumexp", "matrix_norm", "mean", "mse_loss", "nll_loss", "norm", "pow", "prod", "reciprocal", "renorm", "rms_norm",
+        "rsqrt", "scatter", "sinh", "smooth_l1_loss", "softmax", "softplus", "square", "sum", "tan", "tanhshrink", "vector_norm",
     }
 )  # fmt: skip
 
 #: Under O2 only these stay in float32.
-BLACK_O2 = frozenset({"embedding", "interpolate", "scatter"})
+BLACK_O2 = frozenset({"embedding", "scatter"})
 
-#: Names by which users know operators, to ours.
+#: Names by which Paddle's users know operators, to ours.
 ALIASES = {
+    "elementwise_add": "add",
+    "elementwise_div": "divide",
+    "elementwise_max": "maximum",
+    "elementwise_min": "minimum",
+    "elementwise_mul": "multiply",
+    "elementwise_pow": "pow",
+    "elementwise_sub": "subtract",
+    "frobenius_norm": "norm",
+    "linear_v2": "linear",
+    "lookup_table": "embedding",
     "lookup_table_v2": "embedding",
-    "embedding": "embedding",
     "matmul_v2": "matmul",
+    "max_pool2d_with_index": "max_pool2d",
     "mul": "matmul",
-    "reduce_sum": "sum",
+    "p_norm": "norm",
+    "pnorm": "norm",
+    "reduce_max": "max",
     "reduce_mean": "mean",
+    "reduce_min": "min",
+    "reduce_prod": "prod",
+    "reduce_sum": "sum",
+    "sigmoid_cross_entropy_with_logits": "binary_cross_entropy_with_logits",
+    "softmax_with_cross_entropy": "cross_entropy",
+    "tanh_shrink": "tanhshrink",
 }
 
 
-def resolved(names: object) -> frozenset[str]:
+def resolved(names: Iterable[str] | None) -> frozenset[str]:
     """The user's operator names as ours."""
-    return frozenset(ALIASES.get(n, n) for n in names or ())  # type: ignore[attr-defined]
+    return frozenset(ALIASES.get(n, n) for n in names or ())

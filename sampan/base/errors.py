@@ -35,6 +35,10 @@ class AutogradError(SampanError, RuntimeError):
     """The gradient graph cannot do what was asked."""
 
 
+class NumericsError(SampanError, FloatingPointError):
+    """A checked result holds NaN or infinity."""
+
+
 class UnsupportedError(SampanError, NotImplementedError):
     """A feature that this build, device or mode does not have."""
 

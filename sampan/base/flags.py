@@ -67,7 +67,7 @@ MAX_ISA = declare(
 NUM_THREADS = declare("num_threads", 0, "threads for kernels; 0: OMP_NUM_THREADS, else the number of cores")
 SIGNATURE_LIMIT = declare("signature_cache_limit", 65536, "how many eager signatures are kept")
 CALL_SITES = declare("record_call_sites", False, "remember the user's line of every recorded operator, for error messages")
-NAN_INF = declare("check_nan_inf", False, "check every result for NaN and infinity and raise", in_key=True)
+NAN_INF = declare("check_nan_inf", False, "check every result for NaN and infinity and raise")
 MEMORY_LIMIT_MB = declare("memory_limit_mb", 0, "the most memory tensors may take, in MiB; 0: no limit")
 INTERPRET = declare("interpret", False, "run every operator by the NumPy interpreter in place of compiled kernels", in_key=True)
 

@@ -133,3 +133,14 @@ def scaled_to_norm(grads, total, clip_norm):
         p.eq(largest, 0), 1, p.div(p.mul(p.add(p.mul(norm, 0), 1), clip_norm), p.select(p.eq(largest, 0), 1, largest))
     )
     return [p.mul(g, p.broadcast_to(p.cast(factor, g.dtype), g.shape)) for g in grads]
+
+
+@op(operands=("grads", "inverse"), lists=("grads",), updates=("grads",), tests="nograd noempty")
+def unscale_step(grads, inverse):
+    """Each tensor times ``inverse``; and whether all their elements are finite, before that and after."""
+    is_finite = None
+    scaled = [p.mul(g, _scalar(inverse, g)) for g in grads]
+    for g in scaled:
+        part = p.reshape(p.reduce_all(p.isfinite(g), tuple(range(g.ndim))), ())
+        is_finite = part if is_finite is None else p.bitwise_and(is_finite, part)
+    return scaled, is_finite

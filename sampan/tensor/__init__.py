@@ -34,7 +34,7 @@ install(Subscripts(OPS, to_tensor, composed.mask_indices))
 install_conversions()
 install_storage_methods()
 
-from . import functions, random_functions  # noqa: E402
+from . import functions, numerics, random_functions  # noqa: E402
 from .operators import install_operators  # noqa: E402
 
 install_operators()

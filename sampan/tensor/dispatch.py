@@ -19,6 +19,7 @@ from ..ops.catalog import TABLE
 from ..ops.define import REQUIRED, OpDef, Parameter
 from ..passes.erase_detach import erase_detach
 from .location import add_user_location, name_operator
+from .watching import Watch
 
 #: Changes a traced operand's Value (AMP casts it); set by the amp layer through ``set_operand_rule``.
 OperandRule = Callable[[OpDef, list[Value]], Sequence[Value]]
@@ -30,12 +31,14 @@ class Context:
 
     default_float: str
     rule_key: Any = None
+    watch: Watch | None = None
 
 
 _contexts: dict[Context, int] = {}
 _contexts_lock = threading.Lock()
 _rules: dict[Any, OperandRule] = {}
 _thread = threading.local()
+_watch: Watch | None = None
 
 
 def set_operand_rule(key: Any, rule: OperandRule | None) -> None:
@@ -46,9 +49,16 @@ def set_operand_rule(key: Any, rule: OperandRule | None) -> None:
     refresh_context()
 
 
+def set_watch(watch: Watch | None) -> None:
+    """Show the results of operators that are called from now on to the watch's observer; None: no more."""
+    global _watch
+    _watch = watch
+    refresh_context()
+
+
 def refresh_context() -> None:
     """Tell the runtime which context this thread is in."""
-    context = Context(dtypes.default_float(), getattr(_thread, "rule_key", None))
+    context = Context(dtypes.default_float(), getattr(_thread, "rule_key", None), _watch)
     with _contexts_lock:
         number = _contexts.setdefault(context, len(_contexts))
     _rt.set_context(number)
@@ -73,6 +83,8 @@ def trace(definition: OpDef, args: Sequence[Any]) -> Traced:
             operands = iter(rule(definition, [v for v in nest.flatten(values) if isinstance(v, Value)]))
             values = nest.map_structure(lambda v: next(operands) if isinstance(v, Value) else v, values)
         result = definition(*values)
+        if _watch is not None:
+            result = _watch.on_result(definition, result, [v for v in nest.flatten(values) if isinstance(v, Value)])
     leaves = [v for v in nest.flatten(result) if v is not None]
     return Traced(builder.finish(*leaves), _structure(result))
 
@@ -291,10 +303,12 @@ class Backward:
 
     def __init__(self, cut: Partition, input_layouts: Sequence[Any], output_layouts: Sequence[Any]) -> None:
         self.cut = cut
+        self.watch = _watch
         self.saved_layouts = [input_layouts[k] if where == "input" else output_layouts[k] for where, k in cut.saved]
 
     def _program(self, grad_mask: int) -> tuple[Program, tuple[int, ...]]:
-        return self.cut.backward([bool(grad_mask >> k & 1) for k in range(len(self.cut.forward.outputs))])
+        program, targets = self.cut.backward([bool(grad_mask >> k & 1) for k in range(len(self.cut.forward.outputs))])
+        return (self.watch.on_gradients(program, self.cut.forward.name) if self.watch else program), targets
 
     def make(self, grad_mask: int, grad_layouts: Sequence[Any]) -> Any:
         """The BackwardPlan for the outputs' gradients that the mask's bits name, of these layouts."""

@@ -32,3 +32,14 @@ def name_operator(error: Exception, name: str) -> None:
     text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
     if text and not re.match(r"[\w.]+\(", text):
         error.args = (f"{name}(): {text}", *error.args[1:])
+
+
+def user_layer() -> str:
+    """``in Linear (linear_0)``: the innermost layer whose forward is running; empty outside of layers."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        owner = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
+        if hasattr(owner, "full_name") and hasattr(owner, "sublayers"):
+            return f"in {type(owner).__name__} ({owner.full_name()})"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,26 @@ def array(items: Any, dtype: str) -> Value:
     """A constant tensor of these numbers (a nested list or an array)."""
     data = np.asarray(items)
     return append("array", items=tuple(data.ravel().tolist()), shape=data.shape, dtype=dtype)
+
+
+#: What ``watch`` shows its values to, by key: observer(operator, result, operands).
+OBSERVERS: dict[str, Callable[[str, Array, tuple[Array, ...]], None]] = {}
+
+
+@primitive("host", lambda op: [(op.inputs[0].dtype, op.inputs[0].shape)], name="watch")
+def _watch(x: Array, *operands: Array, key: str, operator: str) -> Array:
+    OBSERVERS[key](operator, x, operands)
+    return x
+
+
+def watch(x: Value, operands: Sequence[Value], key: str, operator: str) -> Value:
+    """x itself; running it shows x and the operands it was made from to the observer of this key, which may raise."""
+    return append("watch", x, *operands, key=key, operator=operator)
+
+
+@gradient_of("watch")
+def _watch_gradient(op: Op, g: Value) -> Gradients:
+    return g, *(None for _ in op.inputs[1:])
 
 
 # ------------------------------------------------------------------ scalar functions without a kernel
