@@ -5,6 +5,7 @@ from .auto_cast import (
     amp_decorate,
     amp_guard,
     auto_cast,
+    autocast,
     decorate,
     get_autocast_cpu_dtype,
     get_autocast_dtype,

@@ -65,6 +65,18 @@ def auto_cast(
 amp_guard = auto_cast
 
 
+def autocast(device_type: str | None = None, dtype: str = "float16", enabled: bool = True, cache_enabled: bool = True) -> Any:
+    """``auto_cast`` at O1, with the argument order of other frameworks.
+
+    Args:
+        device_type: accepted for compatibility: there is the CPU.
+        dtype: float16 or bfloat16.
+        enabled: False: as if the block were not there.
+        cache_enabled: accepted for compatibility: casts are part of the kernels, so there is nothing to cache.
+    """
+    return auto_cast(enabled, dtype=dtype)
+
+
 def is_autocast_enabled(device_type: Any = None) -> bool:
     """Whether this thread is inside an ``auto_cast`` block."""
     return current_precision() is not None

@@ -134,7 +134,9 @@ class TensorCheckerConfig:
         stack_height_limit: int = 1,
     ) -> None:
         if debug_step is not None and (len(debug_step) != 2 or not 0 <= debug_step[0] < debug_step[1]):
-            raise ArgumentError(message(f"TensorCheckerConfig(): debug_step={debug_step!r}", "it must be (first, end), first < end"))
+            raise ArgumentError(
+                message(f"TensorCheckerConfig(): debug_step={debug_step!r}", "it must be (first, end), first < end")
+            )
         if not isinstance(debug_mode, DebugMode):
             raise ArgumentTypeError(message(f"TensorCheckerConfig(): debug_mode={debug_mode!r}", "it must be a DebugMode"))
         self.enable = bool(enable)
@@ -237,7 +239,9 @@ def _require_finite(layer: Layer, what: str, value: Any) -> None:
     if not counts.is_finite:
         name = f"{type(layer).__name__} ({layer.full_name()})"
         raise NumericsError(
-            message(f"{name}: {what} holds {counts.num_nan} NaN and {counts.num_inf} infinite elements", f"shape {list(value.shape)}")
+            message(
+                f"{name}: {what} holds {counts.num_nan} NaN and {counts.num_inf} infinite elements", f"shape {list(value.shape)}"
+            )
         )
 
 

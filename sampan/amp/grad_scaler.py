@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .. import tensor
@@ -10,6 +9,7 @@ from ..base.errors import ArgumentError, AutogradError, message
 from ..optimizer import Optimizer
 from ..tensor import OPS, Tensor
 from ..tensor.functions import no_grad
+from ..tensor.runs import unscale
 
 
 class AmpScaler:
@@ -64,11 +64,8 @@ class AmpScaler:
             return
         if id(optimizer) in self._unscaled:
             raise AutogradError("unscale_() was already called on this optimizer since the last update()")
-        inverse = 1.0 / self._scale
-        trained = [p for p in optimizer._parameter_list if not p.stop_gradient and p.grad is not None]
-        for p in trained:
-            p.grad = OPS["multiply"](p.grad, inverse)
-        self._unscaled[id(optimizer)] = math.isfinite(float(OPS["squared_norm"]([p.grad for p in trained]))) if trained else True
+        grads = [p.grad for p in optimizer._parameter_list if not p.stop_gradient and p.grad is not None]
+        self._unscaled[id(optimizer)] = unscale(grads, 1.0 / self._scale)
 
     def step(self, optimizer: Optimizer) -> None:
         """Unscale, unless that was done, and step where all gradients are finite. Call ``update`` after it."""
@@ -188,4 +185,23 @@ class AmpScaler:
 
 
 class GradScaler(AmpScaler):
-    """Scales losses, unscales gradients, skips steps whose gradients are not finite, and adapts the scale; see AmpScaler for the arguments."""
+    """Scales losses, unscales gradients, skips steps whose gradients are not finite, and adapts the scale.
+
+    Args:
+        enable: False: every method passes through.
+        init_loss_scaling: the first scale.
+        incr_ratio: the scale grows by this after ``incr_every_n_steps`` finite steps in a row.
+        decr_ratio: it shrinks by this after ``decr_every_n_nan_or_inf`` steps that were not finite.
+        incr_every_n_steps: see above.
+        decr_every_n_nan_or_inf: see above.
+        use_dynamic_loss_scaling: False: the scale stays.
+
+    Example:
+        >>> import sampan as paddle
+        >>> layer = paddle.nn.Linear(2, 1)
+        >>> opt = paddle.optimizer.SGD(0.1, parameters=layer.parameters())
+        >>> scaler = paddle.amp.GradScaler(init_loss_scaling=1024)
+        >>> scaler.scale(layer(paddle.ones([1, 2])).sum()).backward()
+        >>> scaler.step(opt)
+        >>> scaler.update()
+    """

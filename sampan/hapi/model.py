@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import amp
 from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, UnsupportedError, describe, message
 from ..framework import load, save
 from ..framework.arrays import is_tensor, to_array
@@ -16,6 +17,7 @@ from ..io import DataLoader, Dataset
 from ..metric import Metric
 from ..tensor import autograd, to_tensor
 from .callbacks import CallbackList, with_defaults
+from .mixed_precision import MixedPrecision
 from .summary import summary
 
 
@@ -54,6 +56,7 @@ class Model:
         self._optimizer: Any = None
         self._loss: Any = None
         self._metrics: list[Metric] = []
+        self._mixed = MixedPrecision.of(None)
 
     def prepare(self, optimizer: Any = None, loss: Any = None, metrics: Any = None, amp_configs: Any = None) -> None:
         """Set what the loops need.
@@ -62,11 +65,11 @@ class Model:
             optimizer: for training.
             loss: a layer or function of (outputs..., labels...).
             metrics: a ``Metric`` or a list of them.
-            amp_configs: not supported by this loop; wrap the network's ``forward`` in ``amp.auto_cast`` in its place.
+            amp_configs: mixed precision: a level ("O0", "O1", "O2"), or a dict of ``level`` and of ``auto_cast``'s and ``GradScaler``'s arguments.
 
         Raises:
             ArgumentTypeError: an argument has the wrong type.
-            UnsupportedError: ``amp_configs`` is given.
+            ArgumentError: ``amp_configs`` holds an unknown key or level.
         """
         if optimizer is not None and not callable(getattr(optimizer, "step", None)):
             raise ArgumentTypeError(message(f"Model.prepare(): optimizer is {describe(optimizer)}", "it must be an Optimizer"))
@@ -75,14 +78,9 @@ class Model:
         for metric in _listed(metrics):
             if not isinstance(metric, Metric):
                 raise ArgumentTypeError(message(f"Model.prepare(): metrics holds {describe(metric)}", "each must be a Metric"))
-        if amp_configs not in (None, "O0") and amp_configs != {"level": "O0"}:
-            raise UnsupportedError(
-                message(
-                    "Model.prepare(): amp_configs",
-                    "this loop computes in the network's own types",
-                    "use amp.auto_cast in the network's forward",
-                )
-            )
+        self._mixed = MixedPrecision.of(amp_configs)
+        if self._mixed.level == "O2":
+            amp.decorate(self.network, optimizer, "O2", self._mixed.dtype)
         self._optimizer = optimizer
         self._loss = loss
         self._metrics = _listed(metrics)
@@ -110,14 +108,17 @@ class Model:
         self.network.train()
         self.mode = "train"
         targets = _tensors(labels)
-        outputs = _listed(self.network(*_tensors(inputs)))
-        losses = _listed(self._loss(*outputs, *targets))
+        with self._mixed.cast():
+            outputs = _listed(self.network(*_tensors(inputs)))
+            losses = _listed(self._loss(*outputs, *targets))
         total = losses[0]
         for loss in losses[1:]:
             total = total + loss
-        total.backward()
+        scaler = self._mixed.scaler
+        scaler.scale(total).backward()
         if update:
-            self._optimizer.step()
+            scaler.step(self._optimizer)
+            scaler.update()
             self._optimizer.clear_grad()
         return self._report(losses, self._measure(outputs, targets))
 
@@ -134,7 +135,7 @@ class Model:
         self.network.eval()
         self.mode = "eval"
         targets = _tensors(labels)
-        with autograd.no_grad():
+        with autograd.no_grad(), self._mixed.cast():
             outputs = _listed(self.network(*_tensors(inputs)))
             losses = _listed(self._loss(*outputs, *targets)) if self._loss is not None else []
             measured = self._measure(outputs, targets)

@@ -8,10 +8,10 @@ from operator import itemgetter
 from typing import Any
 
 from ..tensor import Tensor
+from ..tensor.runs import LONGEST_RUN
 
-#: Sizes of the runs of one shape that one call updates. Few sizes keep the number of compiled signatures small; one call of 16 costs per tensor
-#: what longer ones cost, and a call's checks for overlapping memory grow with the square of its operands.
-RUN_SIZES = (16, 4, 1)
+#: Sizes of the runs of one shape that one call updates. Few sizes keep the number of compiled signatures small.
+RUN_SIZES = (LONGEST_RUN, 4, 1)
 
 
 @dataclass

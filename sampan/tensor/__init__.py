@@ -61,6 +61,7 @@ __all__ = [
     "attach",
     "composed",
     "functions",
+    "numerics",
     "public_names",
     "random_functions",
     "share_array",
