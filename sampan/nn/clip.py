@@ -9,6 +9,7 @@ from typing import Any
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..tensor import OPS, Tensor
 from ..tensor.functions import no_grad
+from ..tensor.runs import scaled_to_norm, squared_norm
 
 Pairs = Sequence[tuple[Tensor, Tensor | None]]
 
@@ -102,7 +103,7 @@ class ClipGradByGlobalNorm(ClipGradBase):
         self.group_name, self.auto_skip_clip = group_name, auto_skip_clip
 
     def _clipped(self, grads: list[Any]) -> list[Tensor]:
-        return list(OPS["scaled_to_norm"](grads, OPS["squared_norm"](grads), self.clip_norm))
+        return scaled_to_norm(grads, squared_norm(grads), self.clip_norm)
 
     def __repr__(self) -> str:
         return f"Gradient Clip By GlobalNorm, global_norm={self.clip_norm:f}"

@@ -200,9 +200,9 @@ class Optimizer:
             at = places.stop
             if clip is not None:
                 clips.setdefault(id(clip), (clip, []))[1].extend(k for k in places if grads[k] is not None)
-        for clip, places in clips.values():
-            if places:
-                for k, (_, grad) in zip(places, clip([(params[k], grads[k]) for k in places]), strict=True):
+        for clip, found in clips.values():
+            if found:
+                for k, (_, grad) in zip(found, clip([(params[k], grads[k]) for k in found]), strict=True):
                     grads[k] = grad
         return grads
 

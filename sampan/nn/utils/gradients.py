@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ...base.errors import ArgumentError, AutogradError, message
 from ...tensor import OPS, Tensor, to_tensor
 from ...tensor.functions import no_grad
+from ...tensor.runs import squared_norm
 
 
 def _with_gradients(parameters: Iterable[Tensor] | Tensor) -> list[Tensor]:
@@ -38,7 +39,7 @@ def clip_grad_norm_(
         return to_tensor(0.0)
     grads = [p.grad for p in found]
     if norm_type == 2:
-        total = OPS["sqrt"](OPS["squared_norm"](grads))
+        total = OPS["sqrt"](squared_norm(grads))
     else:
         norms = OPS["stack"]([OPS["cast"](OPS["vector_norm"](g, float(norm_type)), "float32") for g in grads])
         total = OPS["max"](norms) if norm_type == math.inf else OPS["vector_norm"](norms, float(norm_type))
