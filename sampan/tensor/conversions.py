@@ -34,7 +34,9 @@ def numpy(self: Tensor) -> np.ndarray[Any, Any]:
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     array = self.numpy_view()
-    return array.astype(dtype) if dtype is not None else array.copy() if copy or copy is None else array
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
 
 
 def cpu(self: Tensor) -> Tensor:

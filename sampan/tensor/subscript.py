@@ -94,8 +94,9 @@ def parse(
     missing = rank - used
     if "ellipsis" in kinds:
         at = kinds.index("ellipsis")
-        items[at : at + 1] = [slice(None)] * missing
-        kinds[at : at + 1] = ["slice"] * missing
+        # an ellipsis that stands for no axis still parts the index arrays around it
+        items[at : at + 1] = [slice(None)] * missing or [None]
+        kinds[at : at + 1] = ["slice"] * missing or ["nothing"]
     else:
         items += [slice(None)] * missing
         kinds += ["slice"] * missing
@@ -105,6 +106,8 @@ def parse(
     out = 0  # of the slices' result
     last_advanced = -1  # position in items
     for position, (item, kind) in enumerate(zip(items, kinds, strict=True)):
+        if kind == "nothing":
+            continue
         if kind in ("none", "bool"):
             found.new_axes.append(out)
             if kind == "bool":
