@@ -1,5 +1,5 @@
 #include "bind/bind.h"
-#include "bind/convert.h"
+#include "bind/tensor_object.h"
 
 NB_MODULE(_rt, m) {
   m.attr("__doc__") = "The compiled runtime: tensors, Plans, eager dispatch and the tape.";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <exception>
 #include <string>
 
@@ -30,6 +31,16 @@ std::atomic<int> thread_count{0};    // 0: not decided yet
 std::atomic<bool> is_forked{false};
 std::atomic<int> running_regions{0};
 
+// How many cores the control group lets this process use; 0 when it sets no quota. OpenMP counts the machine's.
+int quota_cores() {
+  double quota = 0, period = 0;
+  if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
+    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;
+    std::fclose(f);
+  }
+  return quota > 0 && period > 0 ? std::max(1, static_cast<int>(quota / period + 0.5)) : 0;
+}
+
 void after_fork_in_child() {
   is_forked = true;
   thread_count = 1;
@@ -46,6 +57,7 @@ int num_threads() {
   int n = thread_count.load(std::memory_order_relaxed);
   if (n == 0) {
     n = has_fork_handler ? std::max(1, omp_get_max_threads()) : 1;
+    if (const int cores = quota_cores()) n = std::min(n, cores);
     thread_count = n;
   }
   return n;

@@ -41,7 +41,7 @@ using VisitObject = int (*)(_object* object, void* arg);
 struct AutogradMeta {
   virtual ~AutogradMeta() = default;
   // For the cycle collector, which asks only while the tensor's Python object is its sole owner.
-  virtual int visit_python(VisitObject visit, void* arg) const { return 0; }
+  virtual int visit_python(VisitObject, void* /*arg*/) const { return 0; }
   virtual void clear_python() {}
 };
 

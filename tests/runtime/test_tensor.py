@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
 import threading
 import weakref
@@ -347,6 +348,16 @@ class TestObjects:
         assert parameter.stop_gradient is False
         assert isinstance(parameter, _rt.Tensor)
 
+    def test_a_subclass_may_take_other_arguments(self):
+        class Parameter(_rt.Tensor):
+            def __init__(self, shape, dtype, name=None):
+                _rt.rebind(self, _rt.empty(shape, dtype))
+                self.name = name
+
+        parameter = Parameter([2, 3], "float64", name="bias")
+        assert parameter.shape == [2, 3]
+        assert parameter.name == "bias"
+
     def test_weak_references_end_with_the_object(self):
         tensor = _rt.empty([2], "float32")
         reference = weakref.ref(tensor)
@@ -415,6 +426,22 @@ class TestStorages:
             _rt.fill(tensor, 2)
             assert np.frombuffer(bytes(segment.buf), np.float32).tolist() == [0] * 4 + [2] * 4 + [0] * 8
             del storage, tensor
+        finally:
+            segment.close()
+            segment.unlink()
+
+    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+    def test_a_forked_process_writes_into_shared_memory(self):
+        segment = shared_memory.SharedMemory(create=True, size=32)
+        try:
+            tensor = _rt.tensor_over(_rt.Storage.from_buffer(segment.buf), _rt.Layout("int32", [8]))
+            _rt.fill(tensor, 0)
+            if (pid := os.fork()) == 0:
+                _rt.fill(tensor, 7)
+                os._exit(0)
+            os.waitpid(pid, 0)
+            assert tensor.tolist() == [7] * 8
+            del tensor
         finally:
             segment.close()
             segment.unlink()
