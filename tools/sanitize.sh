@@ -8,6 +8,8 @@ shift || true
 export PATH="$(dirname "$python"):$PATH"
 build=build/sanitize
 mkdir -p "$build/tree"
+# One compiler cache serves every work tree: paths in it are relative to the tree.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$python" -DSAMPAN_SANITIZE=ON -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$PWD/$build/module" \
