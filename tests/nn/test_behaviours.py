@@ -1,0 +1,180 @@
+"""Behaviours that implementations are known to get wrong; the ids are those of the reference list."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sampan as paddle
+from sampan import nn
+from sampan.base.errors import ArgumentError, DTypeError, IndexRangeError, ShapeError
+from sampan.nn import functional as F
+
+
+def test_up081_weighted_mean_cross_entropy_divides_by_the_weights():
+    logits, labels = paddle.to_tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]), paddle.to_tensor([0, 1, 0])
+    loss = F.cross_entropy(logits, labels, weight=paddle.to_tensor([1.0, 3.0]))
+    assert loss.item() == pytest.approx(1.3519721, abs=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_up085_resizing_to_one_takes_the_centre(mode):
+    row = paddle.to_tensor([[[[10.0, 20.0, 30.0, 40.0, 50.0]]]])
+    assert F.interpolate(row, [1, 1], mode=mode).item() == pytest.approx(30.0, abs=1e-4)
+
+
+def test_up088_circular_padding_of_one_side():
+    x = np.arange(25, dtype="float32").reshape(1, 1, 5, 5)
+    y = F.pad(paddle.to_tensor(x), [4, 0, 3, 0], mode="circular")
+    np.testing.assert_array_equal(y.numpy(), np.pad(x, [(0, 0), (0, 0), (3, 0), (4, 0)], "wrap"))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_up092_padding_row_gets_no_gradient(sparse):
+    layer = nn.Embedding(4, 3, padding_idx=0, sparse=sparse)
+    layer(paddle.to_tensor([0, 2, 2])).sum().backward()
+    np.testing.assert_array_equal(layer.weight.grad.numpy(), [[0] * 3, [0] * 3, [2] * 3, [0] * 3])
+
+
+def test_up093_running_variance_is_biased():
+    norm = nn.BatchNorm1D(1, momentum=0.9)
+    norm(paddle.to_tensor([[1.0], [3.0]]))
+    assert norm._mean.item() == pytest.approx(0.2)
+    assert norm._variance.item() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("use_global_stats", [None, True, False])
+def test_up094_which_statistics_normalise(training, use_global_stats):
+    norm = nn.BatchNorm1D(1, use_global_stats=use_global_stats)
+    norm.train(training)
+    y = norm(paddle.to_tensor([[1.0], [3.0]])).numpy().ravel()
+    uses_batch = training if use_global_stats is None else not use_global_stats
+    expected = [-1.0, 1.0] if uses_batch else [1.0, 3.0]
+    np.testing.assert_allclose(y, expected, atol=1e-4)
+
+
+def test_up096_each_dropout_draws_anew():
+    ones = paddle.ones([1000])
+    first, second = F.dropout(ones, 0.5).numpy(), F.dropout(ones, 0.5).numpy()
+    assert (first != second).any()
+    assert set(np.unique(first)) == {0.0, 2.0}
+    assert abs(first.mean() - 1) < 5 / np.sqrt(1000)
+
+
+def test_up042_layer_norm_of_nearly_equal_inputs_has_a_small_gradient():
+    x = paddle.to_tensor([[-1.83965693, -1.82964566]], stop_gradient=False)
+    nn.LayerNorm(2, 1e-5)(x).sum().backward()
+    assert np.abs(x.grad.numpy()).max() < 1e-2
+
+
+def test_up027_the_norm_of_zeros_has_a_zero_gradient():
+    x = paddle.zeros([1, 3])
+    x.stop_gradient = False
+    F.normalize(x).sum().backward()
+    assert np.isfinite(x.grad.numpy()).all()
+    layer = nn.Linear(3, 1)
+    layer.weight.set_value(np.zeros([3, 1], "float32"))
+    clipped = nn.ClipGradByGlobalNorm(1.0)([(layer.weight, paddle.zeros([3, 1]))])
+    np.testing.assert_array_equal(clipped[0][1].numpy(), np.zeros([3, 1]))
+
+
+def test_running_statistics_change_in_place_and_not_in_evaluation():
+    norm = nn.BatchNorm2D(3)
+    mean = norm._mean
+    x = paddle.to_tensor(np.random.default_rng(0).normal(2, 3, (4, 3, 5, 5)).astype("float32"))
+    norm(x)
+    assert norm._mean is mean
+    np.testing.assert_allclose(mean.numpy(), 0.1 * x.numpy().mean((0, 2, 3)), rtol=1e-5)
+    kept = mean.numpy()
+    norm.eval()
+    norm(x)
+    np.testing.assert_array_equal(mean.numpy(), kept)
+
+
+@pytest.mark.parametrize("ids", [[-1], [4]])
+def test_ids_outside_of_the_table_raise(ids):
+    with pytest.raises(IndexRangeError, match="axis of 4"):
+        F.embedding(paddle.to_tensor(ids), paddle.ones([4, 2]))
+
+
+def test_floating_ids_raise():
+    with pytest.raises(DTypeError, match="int32 or int64"):
+        F.embedding(paddle.ones([2]), paddle.ones([4, 2]))
+
+
+def test_a_one_hot_id_outside_raises():
+    with pytest.raises(ArgumentError, match="num_classes is 3"):
+        F.one_hot(paddle.to_tensor([3]), 3)
+
+
+def test_max_norm_limits_the_rows_that_are_read():
+    table = paddle.to_tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]])
+    F.embedding(paddle.to_tensor([0, 1]), table, max_norm=1.0)
+    np.testing.assert_allclose(table.numpy(), [[0.6, 0.8], [0.3, 0.4], [6.0, 8.0]], rtol=1e-5)
+
+
+def test_scale_grad_by_freq_divides_by_the_count():
+    table = paddle.ones([3, 2])
+    table.stop_gradient = False
+    F.embedding(paddle.to_tensor([0, 0, 2]), table, scale_grad_by_freq=True).sum().backward()
+    np.testing.assert_array_equal(table.grad.numpy(), [[1, 1], [0, 0], [1, 1]])
+
+
+@pytest.mark.parametrize(("p", "mode", "expected"), [(1.0, "upscale_in_train", 0.0), (0.0, "upscale_in_train", 1.0)])
+def test_dropout_of_everything_or_nothing(p, mode, expected):
+    assert F.dropout(paddle.ones([8]), p, mode=mode).tolist() == [expected] * 8
+
+
+def test_downscaling_dropout_in_evaluation():
+    assert F.dropout(paddle.ones([2]), 0.25, training=False, mode="downscale_in_infer").tolist() == [0.75, 0.75]
+
+
+def test_a_dropout_mask_along_one_axis_is_shared_by_the_others():
+    y = F.dropout(paddle.ones([6, 50]), 0.5, axis=1).numpy()
+    assert (y == y[0]).all()
+    assert len(set(y[0])) == 2
+
+
+def test_dropout2d_drops_whole_channels():
+    y = F.dropout2d(paddle.ones([4, 16, 3, 3]), 0.5).numpy().reshape(64, 9)
+    assert (y == y[:, :1]).all()
+    assert len(set(y[:, 0])) == 2
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    x = paddle.to_tensor(np.random.default_rng(0).normal(size=100_000).astype("float32"))
+    y = F.alpha_dropout(x, 0.3).numpy()
+    assert abs(y.mean()) < 0.02
+    assert abs(y.var() - 1) < 0.03
+
+
+def test_gumbel_softmax_hard_is_one_hot_and_differentiable():
+    x = paddle.to_tensor(np.random.default_rng(0).normal(size=(6, 4)).astype("float32"), stop_gradient=False)
+    y = F.gumbel_softmax(x, hard=True)
+    np.testing.assert_array_equal(np.sort(y.numpy(), 1), [[0, 0, 0, 1]] * 6)
+    (y * paddle.to_tensor(np.arange(4, dtype="float32"))).sum().backward()
+    assert np.abs(x.grad.numpy()).max() > 0
+
+
+def test_rrelu_slopes_lie_in_the_interval():
+    y = -F.rrelu(paddle.full([1000], -1.0), 0.1, 0.3).numpy()
+    assert 0.1 <= y.min() < 0.12
+    assert 0.28 < y.max() <= 0.3
+
+
+def test_reflect_padding_beyond_the_axis_raises():
+    with pytest.raises(ShapeError, match="takes at most 2"):
+        F.pad(paddle.ones([1, 1, 3]), [3, 0], mode="reflect")
+
+
+def test_attention_of_a_query_without_keys_is_zero():
+    x = paddle.ones([1, 2, 1, 4])
+    mask = paddle.to_tensor([[[[True, True], [False, False]]]])
+    y = F.scaled_dot_product_attention(x, x, x, mask).numpy()
+    np.testing.assert_array_equal(y[0, :, 0, 0], [1.0, 0.0])
+
+
+def test_unknown_reduction_says_what_is_allowed():
+    with pytest.raises(ArgumentError, match="'none', 'mean' or 'sum'"):
+        F.mse_loss(paddle.ones([2]), paddle.ones([2]), "avg")
