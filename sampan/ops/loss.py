@@ -253,11 +253,18 @@ def cross_entropy(
     value, counts, safe = _picked(shifted, label, axis, ignore_index)
     value = value if total is None else p.sub(value, total)
     weights = _class_weights(weight, safe, counts, x.dtype)
-    losses = p.neg(p.mul(value, weights))
+    losses = p.neg(value)
     if label_smoothing:
         uniform = p.mul(p.reduce_sum(shifted, (axis,)), 1.0 / classes)
         uniform = uniform if total is None else p.sub(uniform, total)
-        losses = p.add(p.mul(losses, 1 - label_smoothing), p.neg(p.mul(p.mul(uniform, weights), label_smoothing)))
+        losses = p.sub(p.mul(losses, 1 - label_smoothing), p.mul(uniform, label_smoothing))
+        if weight is not None:  # a smoothed label's weight is the mean of the classes' weights under it
+            average = p.mul(p.reduce_sum(p.cast(weight, x.dtype), (0,)), label_smoothing / classes)
+            spread = p.add(
+                p.mul(weights, 1 - label_smoothing), p.broadcast_to(p.reshape(average, (1,) * weights.ndim), weights.shape)
+            )
+            weights = p.select(counts, spread, 0)
+    losses = p.mul(losses, weights)
     losses = losses if has_kept_axis and reduction == "none" else dropped(losses, (axis,), False)
     return result(losses, weights)
 
