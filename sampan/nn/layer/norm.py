@@ -417,7 +417,7 @@ class LocalResponseNorm(Configured):
 
 
 class SpectralNorm(Layer):
-    """A weight divided by its largest singular value, found by power iteration.
+    """A weight divided by its largest singular value, found by power iteration; training keeps what the iteration found.
 
     Args:
         weight_shape: of the weights that will be passed.
@@ -441,18 +441,25 @@ class SpectralNorm(Layer):
     def forward(self, x: Tensor) -> Tensor:
         if list(x.shape) != self._weight_shape:
             raise ShapeError(message(f"SpectralNorm: the weight is {list(x.shape)}", f"weight_shape says {self._weight_shape}"))
-        return spectrally_normalized(x, self.weight_u, self.weight_v, self._dim, self._power_iters, self._epsilon)
+        return spectrally_normalized(x, self.weight_u, self.weight_v, self._dim, self._power_iters, self._epsilon, self.training)
 
 
-def spectrally_normalized(weight: Tensor, u: Tensor, v: Tensor, dim: int, power_iters: int, eps: float) -> Tensor:
-    """The weight over u' W v, after ``power_iters`` updates of the vectors u and v in place."""
-    order = [dim % len(weight.shape), *(k for k in range(len(weight.shape)) if k != dim % len(weight.shape))]
-    matrix = OPS["reshape"](OPS["transpose"](weight, order), [weight.shape[order[0]], -1])
+def spectrally_normalized(
+    weight: Tensor, u: Tensor, v: Tensor, dim: int, power_iters: int, eps: float, is_kept: bool = True
+) -> Tensor:
+    """The weight over u' W v, after ``power_iters`` improvements of the vectors u and v, which are written back when ``is_kept``."""
+    first = dim % len(weight.shape)
+    order = [first, *(k for k in range(len(weight.shape)) if k != first)]
+    matrix = OPS["reshape"](OPS["transpose"](weight, order), [weight.shape[first], -1])
+    left, right = u.detach(), v.detach()
     with no_grad():
         for _ in range(power_iters):
-            v.set_value(F.normalize(OPS["matmul"](matrix, u, transpose_x=True), axis=0, epsilon=eps))
-            u.set_value(F.normalize(OPS["matmul"](matrix, v), axis=0, epsilon=eps))
-        left, right = u.clone(), v.clone()
+            right = F.normalize(OPS["matmul"](matrix, left, transpose_x=True), axis=0, epsilon=eps)
+            left = F.normalize(OPS["matmul"](matrix, right), axis=0, epsilon=eps)
+        if is_kept and power_iters:
+            u.set_value(left)
+            v.set_value(right)
+            left, right = left.clone(), right.clone()
     sigma = OPS["sum"](left * OPS["matmul"](matrix, right))
     return weight / sigma
 
