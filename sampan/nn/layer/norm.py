@@ -459,7 +459,6 @@ def spectrally_normalized(
         if is_kept and power_iters:
             u.set_value(left)
             v.set_value(right)
-            left, right = left.clone(), right.clone()
     sigma = OPS["sum"](left * OPS["matmul"](matrix, right))
     return weight / sigma
 
