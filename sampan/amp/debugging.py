@@ -64,7 +64,7 @@ def _is_reported(mode: DebugMode, array: Any, counts: Counts) -> bool:
     if mode is DebugMode.CHECK_ALL:
         return True
     if mode is DebugMode.CHECK_ALL_FOR_OVERFLOW:
-        return array.dtype == np.float32 and max(abs(counts.max), abs(counts.min)) > np.finfo(np.float16).max
+        return bool(array.dtype == np.float32 and max(abs(counts.max), abs(counts.min)) > np.finfo(np.float16).max)
     return not counts.is_finite
 
 

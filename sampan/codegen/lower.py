@@ -227,7 +227,11 @@ class Lowering:
     # ------------------------------------------------------------------ outputs
 
     def finish_outputs(
-        self, view_outputs: Mapping[int, int], inplace: Mapping[int, int], output_layouts: Mapping[int, Any], shared_from: int | None
+        self,
+        view_outputs: Mapping[int, int],
+        inplace: Mapping[int, int],
+        output_layouts: Mapping[int, Any],
+        shared_from: int | None,
     ) -> None:
         """Give every output its own storage, the input it is a view of, or the input it is written into.
 

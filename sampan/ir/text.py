@@ -241,5 +241,5 @@ def parse_program(text: str) -> Program:
     return program
 
 
-Op.__repr__ = print_op  # type: ignore[method-assign]
-Program.__str__ = print_program  # type: ignore[method-assign]
+Op.__repr__ = print_op  # type: ignore[assignment]
+Program.__str__ = print_program  # type: ignore[assignment]

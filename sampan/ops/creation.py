@@ -179,7 +179,13 @@ def logspace(start, stop, num, base=10.0, dtype=None):
     return p.cast(p.pow(p.full((num,), float(base), "float64"), exponent), _dtype("logspace", dtype))
 
 
-@op("range", operands=(), creates=True, reference=lambda *a: np.arange(a[0], a[1] + 0.5 * a[2], a[2]).astype("float32"), samples=[(0, 3, 1), (1, 2, 0.5)])
+@op(
+    "range",
+    operands=(),
+    creates=True,
+    reference=lambda *a: np.arange(a[0], a[1] + 0.5 * a[2], a[2]).astype("float32"),
+    samples=[(0, 3, 1), (1, 2, 0.5)],
+)
 def range_op(start=0, end=None, step=1, dtype=None):
     """start, start + step, ... as far as ``end``, which belongs to it (unlike arange's); float32 by default. end alone: from 0."""
     first, last = (0, start) if end is None else (start, end)

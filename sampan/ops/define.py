@@ -65,7 +65,10 @@ class OpDef:
         kwargs = {self.aliases.get(k, k): v for k, v in kwargs.items()}
         for unknown in kwargs.keys() - {p.name for p in self.parameters[len(args) :]}:
             raise ArgumentTypeError(
-                message(f"{self.name}() got an unexpected or repeated argument '{unknown}'", f"it takes {', '.join(p.name for p in self.parameters)}")
+                message(
+                    f"{self.name}() got an unexpected or repeated argument '{unknown}'",
+                    f"it takes {', '.join(p.name for p in self.parameters)}",
+                )
             )
         bound = []
         for k, parameter in enumerate(self.parameters):

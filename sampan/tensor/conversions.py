@@ -36,7 +36,9 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.n
     array = self.numpy_view()
     if dtype is not None and array.dtype != dtype:
         if copy is False:
-            raise ValueError(f"a {self.dtype.name} tensor becomes a {np.dtype(dtype)} array by a copy only, and copy=False was asked for")
+            raise ValueError(
+                f"a {self.dtype.name} tensor becomes a {np.dtype(dtype)} array by a copy only, and copy=False was asked for"
+            )
         return array.astype(dtype)
     return array.copy() if copy else array
 

@@ -39,7 +39,7 @@ def user_layer() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         owner = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
-        if hasattr(owner, "full_name") and hasattr(owner, "sublayers"):
+        if owner is not None and hasattr(owner, "full_name") and hasattr(owner, "sublayers"):
             return f"in {type(owner).__name__} ({owner.full_name()})"
         frame = frame.f_back  # type: ignore[assignment]
     return ""

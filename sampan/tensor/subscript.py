@@ -79,7 +79,7 @@ def parse(
 
     to_tensor makes an int64 tensor of a list or array; mask_indices gives the index tensors where a mask holds, one for each of its axes.
     """
-    items = list(index) if isinstance(index, tuple) else [index]
+    items: list[Any] = list(index) if isinstance(index, tuple) else [index]
     kinds = [_kind(item) for item in items]
     if kinds.count("ellipsis") > 1:
         raise IndexRangeError("a tensor index can have only one ellipsis ('...')")
@@ -95,7 +95,7 @@ def parse(
     if "ellipsis" in kinds:
         at = kinds.index("ellipsis")
         # an ellipsis that stands for no axis still parts the index arrays around it
-        items[at : at + 1] = [slice(None)] * missing or [None]
+        items[at : at + 1] = [slice(None)] * max(missing, 1)
         kinds[at : at + 1] = ["slice"] * missing or ["nothing"]
     else:
         items += [slice(None)] * missing

@@ -213,4 +213,8 @@ class TestErrors:
         with pytest.raises(TypeError, match="must have one dtype"):
             plan_of("conv_forward", [self.x, self.w.astype(np.float64)], [self.out])
         with pytest.raises(TypeError, match="floating"):
-            plan_of("conv_forward", [np.zeros_like(a, dtype=np.int32) for a in (self.x, self.w)], [np.zeros_like(self.out, dtype=np.int32)])
+            plan_of(
+                "conv_forward",
+                [np.zeros_like(a, dtype=np.int32) for a in (self.x, self.w)],
+                [np.zeros_like(self.out, dtype=np.int32)],
+            )

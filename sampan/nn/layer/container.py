@@ -48,7 +48,7 @@ class Sequential(Layer):
 
     def forward(self, input: Any) -> Any:
         for layer in self._sub_layers.values():
-            input = layer(input)
+            input = layer(input)  # type: ignore[misc]
         return input
 
     def _key(self, index: Any) -> str:

@@ -123,6 +123,8 @@ sigmoid = _map("sigmoid", INEXACT, lambda x: special.expit(x) if x.dtype.kind ==
 erf = _map("erf", FLOAT, special.erf)
 erfc = _map("erfc", FLOAT, special.erfc)
 erfinv = _map("erfinv", FLOAT, special.erfinv)
+
+
 def _lgamma(x: Array) -> Array:
     """SciPy's, but +inf at -inf as in C99."""
     return np.where(np.isinf(x), np.inf, special.gammaln(x))
@@ -346,6 +348,7 @@ for _name, _rule in {
     "select": lambda g, y, c, a, b: (None, select(c, g, 0), select(c, 0, g)),
 }.items():
     _row(_name, _rule)
+
 
 def _sign_gradient(g: Value, y: Value, x: Value) -> Value:
     """0 of real numbers; of complex ones the part of g across y, over the magnitude."""
