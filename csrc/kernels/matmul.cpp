@@ -400,11 +400,6 @@ std::unique_ptr<dnnl::matmul::primitive_desc> packed_primitive(const Product& p)
   }
 }
 
-struct Packing {
-  dnnl::memory::desc plain, packed;
-  size_t bytes = 0;
-};
-
 Packing read_packing(CallReader& call, const NativeCall& c) {
   call.operands(1, 1);
   const Dims a_shape = call.list("a_shape", {});
@@ -415,40 +410,18 @@ Packing read_packing(CallReader& call, const NativeCall& c) {
   CallReader reader("matmul", consumer);
   Product p = read_product(reader);
   merge_axes(&p);
-  Packing packing;
-  if (auto pd = packed_primitive(p)) {
-    if (call.input(0).is_dense) packing.plain = onednn_desc(call.input(0));
-    packing.packed = pd->weights_desc();
-    packing.bytes = packing.packed.get_size();
-  }
-  return packing;
+  const auto pd = call.input(0).is_dense ? packed_primitive(p) : nullptr;
+  return pd ? Packing{onednn_desc(call.input(0)), pd->weights_desc()} : Packing{};
 }
-
-class SizeOp final : public NativeOp {
- public:
-  explicit SizeOp(size_t bytes) : bytes_(static_cast<int64_t>(bytes)) {}
-  void run(char* const* buffers, char*) const override { std::memcpy(buffers[1], &bytes_, sizeof bytes_); }
-
- private:
-  int64_t bytes_;
-};
 
 std::unique_ptr<NativeOp> make_packed_size(const NativeCall& c) {
   CallReader call("matmul_packed_size", c);
-  return std::make_unique<SizeOp>(read_packing(call, c).bytes);
+  return make_size(call, read_packing(call, c));
 }
 
 std::unique_ptr<NativeOp> make_pack_weights(const NativeCall& c) {
   CallReader call("matmul_pack_weights", c);
-  const Packing packing = read_packing(call, c);
-  if (packing.bytes == 0) call.fail(ErrorKind::kValue, "packing does not pay here: matmul_packed_size gives 0");
-  if (!call.input(0).is_dense) call.fail(ErrorKind::kValue, "the weights must be dense");
-  call.same_shape(call.output(0), {static_cast<int64_t>(packing.bytes)}, "the packed buffer");
-  return std::make_unique<OneDnnOp>([packing] {
-    Sequence s;
-    s.reorder(s.operand(0, packing.plain), s.operand(1, packing.packed));
-    return s;
-  });
+  return make_packing(call, read_packing(call, c));
 }
 
 std::unique_ptr<NativeOp> make_packed(const CallReader& given, const NativeCall& c) {

@@ -130,6 +130,35 @@ void Sequence::run(Context& context, char* const* buffers, char* scratch) const 
   }
 }
 
+namespace {
+
+class SizeOp final : public NativeOp {
+ public:
+  explicit SizeOp(size_t bytes) : bytes_(static_cast<int64_t>(bytes)) {}
+  void run(char* const* buffers, char*) const override { std::memcpy(buffers[1], &bytes_, sizeof bytes_); }
+
+ private:
+  int64_t bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<NativeOp> make_size(const CallReader& call, const Packing& packing) {
+  if (call.output(0).dtype != DType::k_int64 || call.output(0).numel != 1) call.fail(ErrorKind::kShape, "the output is one int64");
+  return std::make_unique<SizeOp>(packing.bytes());
+}
+
+std::unique_ptr<NativeOp> make_packing(const CallReader& call, const Packing& packing) {
+  if (packing.bytes() == 0) call.fail(ErrorKind::kValue, "packing does not pay here: the packed size is 0");
+  if (call.output(0).dtype != DType::k_uint8) call.fail(ErrorKind::kDType, "the packed buffer is of uint8");
+  call.same_shape(call.output(0), {static_cast<int64_t>(packing.bytes())}, "the packed buffer");
+  return std::make_unique<OneDnnOp>([packing] {
+    Sequence s;
+    s.reorder(s.operand(0, packing.given), s.operand(1, packing.packed));
+    return s;
+  });
+}
+
 OneDnnOp::OneDnnOp(std::function<Sequence()> build) : build_(std::move(build)), main_(std::make_unique<Variant>(build_())) {}
 OneDnnOp::~OneDnnOp() = default;
 

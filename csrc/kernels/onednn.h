@@ -81,4 +81,14 @@ class OneDnnOp final : public NativeOp {
   mutable std::map<int, std::unique_ptr<Variant>> others_;
 };
 
+// Weights in the form that oneDNN reads fastest.
+struct Packing {
+  dnnl::memory::desc given, packed;
+  // 0 when the given form is already that one.
+  size_t bytes() const { return packed.get_size() == 0 || given == packed ? 0 : packed.get_size(); }
+};
+// The natives ..._packed_size and ..._pack_weights; the call's operands are (weights; int64 or the packed bytes).
+std::unique_ptr<NativeOp> make_size(const CallReader& call, const Packing& packing);
+std::unique_ptr<NativeOp> make_packing(const CallReader& call, const Packing& packing);
+
 }  // namespace sampan::kernels

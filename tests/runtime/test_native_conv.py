@@ -192,7 +192,7 @@ class TestCorners:
 
 
 class TestErrors:
-    x, w, out = np.ones((1, 4, 8, 8), np.float32), np.ones((6, 4, 3, 3), np.float32), np.empty((1, 6, 6, 6), np.float32)
+    x, w, out = np.ones((1, 4, 8, 8), np.float32), np.ones((6, 4, 3, 3), np.float32), np.zeros((1, 6, 6, 6), np.float32)
 
     @pytest.mark.parametrize(
         ("attributes", "match"),
