@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/parallel.h"
+#include "exec/transpose.h"
 #include "kernels/common.h"
 
 namespace sampan::kernels {
@@ -74,8 +75,10 @@ SAMPAN_INLINE void pack_columns(const T* b, int64_t b_row, int64_t b_column, int
         store(to + k * kWidth, load(from + k * b_row));
         store(to + k * kWidth + kLanes<T>, load(from + k * b_row + kLanes<T>));
       }
+    } else if (b_row == 1 && width == kWidth && sizeof(T) >= 4) {
+      constexpr int64_t kItem = sizeof(T);
+      transpose_2d(reinterpret_cast<char*>(to), kWidth * kItem, reinterpret_cast<const char*>(from), b_column * kItem, depth, kWidth, kItem);
     } else {
-      // Depth runs inside: for a transposed B it is the contiguous axis.
       for (int64_t j = 0; j < width; ++j)
         for (int64_t k = 0; k < depth; ++k) to[k * kWidth + j] = from[k * b_row + j * b_column];
       for (int64_t j = width; j < kWidth; ++j)
@@ -109,8 +112,9 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
       const T* b = g.b + kb * g.b_row + nb * g.b_column;
       const int64_t whole = in_place_b ? columns / kWidth * kWidth : 0;  // columns read in place
       if (whole < columns) pack_columns(b + whole * g.b_column, g.b_row, g.b_column, depth, columns - whole, packed_b);
-      for (int64_t m = m0; m < m1; m += kRows) {
-        const int rows = static_cast<int>(std::min<int64_t>(kRows, m1 - m));
+      for (int64_t m = m0, left = (m1 - m0 + kRows - 1) / kRows, rows; m < m1; m += rows, --left) {
+        // Even shares: eight rows are 4 + 4, since tiles of few rows cannot hide the latency of their chains.
+        rows = (m1 - m + left - 1) / left;
         const T* a = g.a + m * g.a_row + kb * g.a_column;
         int64_t a_row = g.a_row, a_column = g.a_column;
         if (pack_a) {
@@ -127,10 +131,10 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
           const int64_t panel_row = direct ? g.b_row : kWidth, width = std::min(kWidth, columns - n);
           T* to = c + n * g.c_column;
           if (width == kWidth && g.c_column == 1) {
-            tile_rows<T>(rows, depth, a, a_row, a_column, panel, panel_row, to, g.c_row, accumulate, g.subtract);
+            tile_rows<T>(static_cast<int>(rows), depth, a, a_row, a_column, panel, panel_row, to, g.c_row, accumulate, g.subtract);
           } else {
             T edge[kRows * kWidth];
-            tile_rows<T>(rows, depth, a, a_row, a_column, panel, panel_row, edge, kWidth, false, g.subtract);
+            tile_rows<T>(static_cast<int>(rows), depth, a, a_row, a_column, panel, panel_row, edge, kWidth, false, g.subtract);
             for (int r = 0; r < rows; ++r)
               for (int64_t j = 0; j < width; ++j) {
                 T* e = to + r * g.c_row + j * g.c_column;
@@ -143,36 +147,57 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
   }
 }
 
-// Rows [m0, m1) of a C whose columns are dot products of contiguous rows of A and of B's transpose.
-template <class T>
-SAMPAN_INLINE void dots(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-  constexpr int kWays = 4, kL = kLanes<T>;
-  for (int64_t m = m0; m < m1; ++m) {
-    const T* a = g.a + m * g.a_row;
-    for (int64_t n = n0; n < n1; n += kWays) {
-      const int ways = static_cast<int>(std::min<int64_t>(kWays, n1 - n));
-      const T* b[kWays];
-      for (int w = 0; w < kWays; ++w) b[w] = g.b + (n + std::min(w, ways - 1)) * g.b_column;
-      Vec<T> s[kWays][2];
-      for (int w = 0; w < kWays; ++w) s[w][0] = s[w][1] = Vec<T>{};
-      int64_t k = 0;
-      for (; k + 2 * kL <= g.k; k += 2 * kL) {
-        const Vec<T> a0 = load(a + k), a1 = load(a + k + kL);
+// C tile [kM, kN]: dot products of contiguous rows of A and of B's transpose. Two or one accumulators each, so that the chains hide the latency.
+template <class T, int kM, int kN>
+SAMPAN_INLINE void dot_tile(const Gemm<T>& g, int64_t m, int64_t n) {
+  constexpr int kL = kLanes<T>, kChains = kM * kN < 8 ? 2 : 1;
+  Vec<T> s[kChains][kM][kN];
+  for (int c = 0; c < kChains; ++c)
+    for (int i = 0; i < kM; ++i)
+      for (int j = 0; j < kN; ++j) s[c][i][j] = Vec<T>{};
+  const T *a = g.a + m * g.a_row, *b = g.b + n * g.b_column;
+  int64_t k = 0;
+  for (; k + kChains * kL <= g.k; k += kChains * kL) {
+#pragma GCC unroll 2
+    for (int c = 0; c < kChains; ++c) {
+      Vec<T> right[kN];
 #pragma GCC unroll 4
-        for (int w = 0; w < kWays; ++w) {
-          s[w][0] += a0 * load(b[w] + k);
-          s[w][1] += a1 * load(b[w] + k + kL);
-        }
-      }
-      for (int w = 0; w < ways; ++w) {
-        T total = sum_lanes<T>(s[w][0] + s[w][1]);
-        for (int64_t i = k; i < g.k; ++i) total += a[i] * b[w][i];
-        if (g.subtract) total = -total;
-        T* c = g.c + m * g.c_row + (n + w) * g.c_column;
-        *c = g.accumulate ? *c + total : total;
+      for (int j = 0; j < kN; ++j) right[j] = load(b + j * g.b_column + k + c * kL);
+#pragma GCC unroll 4
+      for (int i = 0; i < kM; ++i) {
+        const Vec<T> left = load(a + i * g.a_row + k + c * kL);
+#pragma GCC unroll 4
+        for (int j = 0; j < kN; ++j) s[c][i][j] += left * right[j];
       }
     }
   }
+  for (int i = 0; i < kM; ++i)
+    for (int j = 0; j < kN; ++j) {
+      T total = sum_lanes<T>(kChains == 2 ? s[0][i][j] + s[kChains - 1][i][j] : s[0][i][j]);
+      for (int64_t rest = k; rest < g.k; ++rest) total += a[i * g.a_row + rest] * b[j * g.b_column + rest];
+      if (g.subtract) total = -total;
+      T* to = g.c + (m + i) * g.c_row + (n + j) * g.c_column;
+      *to = g.accumulate ? *to + total : total;
+    }
+}
+
+// The shape of the tile decides the order of a sum, so it depends on the rows of the whole product only: columns are single where four do not fit.
+template <class T>
+SAMPAN_INLINE void dots(const Gemm<T>& g, int64_t n0, int64_t n1) {
+  if (g.m == 1) {
+    int64_t n = n0;
+    for (; n + 4 <= n1; n += 4) dot_tile<T, 1, 4>(g, 0, n);
+    for (; n < n1; ++n) dot_tile<T, 1, 1>(g, 0, n);
+    return;
+  }
+  int64_t n = n0;
+  for (; n + 3 <= n1; n += 3) {
+    int64_t m = 0;
+    for (; m + 4 <= g.m; m += 4) dot_tile<T, 4, 3>(g, m, n);
+    for (; m < g.m; ++m) dot_tile<T, 1, 3>(g, m, n);
+  }
+  for (; n < n1; ++n)
+    for (int64_t m = 0; m < g.m; ++m) dot_tile<T, 1, 1>(g, m, n);
 }
 
 // One row of C as a sum of B's rows, four at a time: B is streamed, C's piece stays in L1.
@@ -212,7 +237,7 @@ enum class Form { kBlock, kDots, kRow };
 template <class T>
 SAMPAN_INLINE void part(const Gemm<T>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
   if (form == Form::kDots)
-    dots(g, m0, m1, n0, n1);
+    dots(g, n0, n1);
   else if (form == Form::kRow)
     combine_rows(g, n0, n1);
   else
@@ -238,8 +263,8 @@ void gemm_any(Gemm<T> g) {
   }
   Form form = Form::kBlock;
   // Up to this many rows a transposed B is cheaper to read as dot products than to pack.
-  constexpr int64_t kDotRows = 4;
-  if (g.m <= kDotRows && g.b_row == 1 && (g.a_column == 1 || g.k == 1))
+  constexpr int64_t kDotRows = 16;
+  if (g.m <= kDotRows && g.k >= 4 * kLanes<T> && g.b_row == 1 && g.a_column == 1)
     form = Form::kDots;
   else if (g.m == 1 && g.b_column == 1 && g.c_column == 1)
     form = Form::kRow;
@@ -248,7 +273,7 @@ void gemm_any(Gemm<T> g) {
   if (ns < kParallelThresholdNs) return run_part(g, form, 0, g.m, 0, g.n);
   // Pieces are whole tiles, so that the split never changes a result.
   const bool by_rows = form == Form::kBlock && g.m >= g.n;
-  const int64_t step = by_rows ? kRows : kColumns<T>, size = by_rows ? g.m : g.n, units = (size + step - 1) / step;
+  const int64_t step = by_rows ? kRows : form == Form::kDots ? 3 * 4 : kColumns<T>, size = by_rows ? g.m : g.n, units = (size + step - 1) / step;
   parallel_for(units, ns / static_cast<double>(units), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * step, last = std::min(end * step, size);
     if (by_rows)
