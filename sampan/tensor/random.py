@@ -27,6 +27,10 @@ class Generator:
         self._seed = int.from_bytes(os.urandom(7), "little") if seed is None else seed & _MASK
         self._offset = 0
 
+    def __repr__(self) -> str:
+        # what paddle.seed() shows at a prompt
+        return f"<paddle.base.libpaddle.Generator object at {id(self):#x}>"
+
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of this seed; gives the generator."""
         with self._lock:
