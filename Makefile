@@ -27,9 +27,10 @@ dev: venv  ## build the extension module into the source tree; then `.venv/bin/p
 digits: venv  ## the first model: train, save, reload, predict, draw
 	$(bin)/sampan example digits
 
-# Two test processes share the cores: threads that wait must sleep, not spin.
+# Two test processes share the cores: threads that wait must sleep, not spin. From inside tests/ the programs that tests start import the
+# installed package, and not this folder's sources.
 test: venv  ## the tests
-	OMP_WAIT_POLICY=passive $(bin)/pytest $(TEST_FLAGS)
+	cd tests && OMP_WAIT_POLICY=passive $(abspath $(bin))/pytest $(TEST_FLAGS)
 
 check: check-format check-lint check-types check-layers  ## format, lint, types, layers and sizes
 
