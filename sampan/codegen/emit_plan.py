@@ -208,7 +208,7 @@ class _Planner:
 
 def _unroll(cost: float, accumulators: int, most: int) -> int:
     """Copies of a vector side by side: several accumulators hide their latency; others only spread the loop's overhead."""
-    if cost > 24 or accumulators > 4:
+    if cost > (24 if accumulators else 40) or accumulators > 4:
         return 1
     if not accumulators or cost > 10 or accumulators > 2:
         return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from sampan.codegen.dtypes import DTYPES
 from sampan.codegen.emit_cast import cast
 from sampan.codegen.emit_memory import Register, Tail, decode, element_text, gather_raw, load_raw, load_scalar, register_type
 from sampan.codegen.emit_plan import Place, Plan
@@ -12,6 +13,8 @@ from sampan.codegen.llvm_text import I64, Value, Writer
 from sampan.codegen.loop_nodes import Kernel, param_offsets
 from sampan.codegen.mathlib_complex import Complex, single
 from sampan.codegen.scalar_ops import find_op
+
+_LINE_BYTES = 64
 
 
 @dataclasses.dataclass
@@ -155,6 +158,8 @@ class Evaluator:
         def read(tail: Tail | None) -> list[Value]:
             return [self._load_vector(scope, k, copy, tail) for k in loads for copy in range(scope.copies)]
 
+        if self.kernel.form == "column" and scope.copies > 1:
+            self._prefetch_next_chunk(scope, loads)
         if scope.is_full is None:
             raws = read(scope.tail)
         else:
@@ -162,6 +167,22 @@ class Evaluator:
         for position, k in enumerate(loads):
             mine = raws[position * scope.copies : (position + 1) * scope.copies]
             scope.values[k] = [decode(raw, self.kernel.nodes[k].dtype) for raw in mine]
+
+    def _prefetch_next_chunk(self, scope: Scope, loads: Sequence[int]) -> None:
+        """Asks for the lines that the next chunk of lanes reads at this inner step: a row is touched for a line or two only,
+        and then another one pages away, which is more than the processor's own prefetching follows.
+        """
+        for k in loads:
+            buffer = self.kernel.buffers[int(self.kernel.nodes[k].attr)]  # type: ignore[arg-type]
+            if buffer.lane != "1" or not buffer.inner:
+                continue
+            size = DTYPES[buffer.dtype].size_bytes
+            lines = range(0, scope.copies * scope.lanes, max(1, _LINE_BYTES // size))
+            for first in lines:
+                position = scope.lane + (scope.copies * scope.lanes + first)
+                self.writer.prefetch(
+                    self.writer.address(scope.pointers[int(self.kernel.nodes[k].attr)], position, element_text(buffer.dtype))  # type: ignore[arg-type]
+                )
 
     def _load_vector(self, scope: Scope, k: int, copy: int, tail: Tail | None) -> Value:
         buffer = int(self.kernel.nodes[k].attr)  # type: ignore[arg-type]

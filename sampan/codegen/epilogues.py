@@ -16,6 +16,8 @@ from .trace import Leaf, Step, Trace
 #: The axis of the result that a bias has.
 BIAS_AXIS = {"matmul": -1, "conv": 1, "conv_backward_data": 1}
 _SAME_NAME = ("tanh", "sigmoid", "exp", "sqrt", "abs")
+#: What the result is multiplied by, and the epilogue's name for the product.
+_GATES = {"sigmoid": "silu", "ndtr": "gelu_erf"}
 #: What natives do to float64 results.
 _OF_WIDE = ("relu", "linear", "add", "mul")
 
@@ -118,7 +120,7 @@ class _Chain:
         """The step after this one, its name as an epilogue, and the leaf that it takes."""
         users = self.users.get(at, [])
         if len(users) == 2:
-            return self._silu(at, users) or self._gelu(at, users)
+            return self._gated(at, users)
         if len(users) != 1 or self.steps[users[0]].op != "map":
             return None
         user, name = self.steps[users[0]], str(self.steps[users[0]].attr)
@@ -149,22 +151,13 @@ class _Chain:
         have = [float(self.steps[a].attr) if self.steps[a].op == "const" else a for a in found.args]
         return any(all(_agree(h, w) for h, w in zip(order, args, strict=True)) for order in (have, have[::-1]))
 
-    def _silu(self, at: int, users: list[int]) -> tuple[int, str, int | None] | None:
+    def _gated(self, at: int, users: list[int]) -> tuple[int, str, int | None] | None:
+        """The result times a function of itself."""
         gate, product = users
-        is_silu = self._is(gate, "sigmoid", at) and self._is(product, "mul", at, gate) and self.users.get(gate) == [product]
-        return (product, "silu", None) if is_silu else None
-
-    def _gelu(self, at: int, users: list[int]) -> tuple[int, str, int | None] | None:
-        half, scaled = users if self._is(users[0], "mul", at, 0.5) else users[::-1]
-        if not self._is(half, "mul", at, 0.5) or not self._is(scaled, "mul", at, math.sqrt(0.5)):
+        if not self._is(product, "mul", at, gate) or self.users.get(gate) != [product]:
             return None
-        chain = [scaled]
-        while len(chain) < 4 and len(self.users.get(chain[-1], [])) == 1:
-            chain.append(self.users[chain[-1]][0])
-        if len(chain) < 4 or self.users.get(half) != [chain[3]]:
-            return None
-        is_gelu = self._is(chain[1], "erf", chain[0]) and self._is(chain[2], "add", chain[1], 1.0)
-        return (chain[3], "gelu_erf", None) if is_gelu and self._is(chain[3], "mul", half, chain[2]) else None
+        name = next((text for function, text in _GATES.items() if self._is(gate, function, at)), None)
+        return None if name is None else (product, name, None)
 
 
 def _agree(have: object, wanted: int | float) -> bool:

@@ -318,8 +318,19 @@ class Writer:
     def _horner(self, x: Value, coefficients: Sequence[Number]) -> Value:
         value = self.constant(coefficients[-1], x.type)
         for c in reversed(coefficients[:-1]):
-            value = self.fma(value, x, c)
+            value = self.fma(value, x, self._coefficient(c, x.type))
         return value
+
+    def _coefficient(self, value: Number, type_: Type) -> Value:
+        """A constant as a whole vector in memory, which is an operand of the addition. A plain one would be broadcast to a
+        register first, an instruction more, as polynomials have more coefficients than there are registers.
+        """
+        if not type_.lanes:
+            return self.constant(value, type_)
+        text = _constant_text(value, type_.kind, type_.bits, type_.lanes)
+        name = f"@coefficient_{type_.suffix}_{text.rpartition('0x')[2].rstrip(')')}"
+        self.helpers[name] = f"{name} = internal constant {type_.text} {text}, align {type_.bits * type_.lanes // 8}"
+        return self.instruction(f"load {type_.text}, ptr {name}, align {type_.bits * type_.lanes // 8}", type_)
 
     def shuffle(self, a: Value, b: Value, picks: Sequence[int]) -> Value:
         mask = ", ".join(f"i32 {p}" for p in picks)
@@ -352,6 +363,11 @@ class Writer:
 
     def store(self, value: Value, pointer: Value, align: int) -> None:
         self.lines.append(f"  store {value.type.text} {value.name}, ptr {pointer.name}, align {align}")
+
+    def prefetch(self, pointer: Value) -> None:
+        """Asks for the line at an address, which need not exist, to be read into every cache."""
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {pointer.name}, i32 0, i32 3, i32 1)")
 
     def stack(self, type_: Type) -> Value:
         """A stack slot of the function's frame."""

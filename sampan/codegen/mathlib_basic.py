@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sampan.codegen.llvm_text import Value
 from sampan.codegen.scalar_ops import scalar_op
 
@@ -128,18 +130,34 @@ def _crosses(remainder: Value, b: Value) -> Value:
     return remainder.compare("one", 0.0) & (remainder < 0.0).where(b > 0.0, b < 0.0)
 
 
-@scalar_op("mod", "f", 2, cost=60)
+def _remainder(a: Value, b: Value) -> Value:
+    """C's fmod: by a division where the quotient has few enough bits that the product with it is exact, else by libm."""
+    writer = a.writer
+    if "fma" not in writer.features:
+        return a % b
+    size, divisor = absolute(a), absolute(b)
+    quotient = size / divisor
+    is_short = (quotient < (2.0**22 if a.type.bits == 32 else 2.0**51)) & (divisor < math.inf)
+
+    def short() -> list[Value]:
+        rest = writer.fma(-writer.intrinsic("trunc", quotient), divisor, size)
+        return [copy_sign((rest < 0.0).where(rest + divisor, rest), a)]
+
+    return writer.choose(writer.any_lane(~is_short), lambda: [a % b], short)[0]
+
+
+@scalar_op("mod", "f", 2, cost=24)
 def mod(a: Value, b: Value) -> Value:
     """a - floor(a / b) * b, exactly: it has the divisor's sign; NaN for a zero divisor or an infinite dividend."""
-    remainder = a % b
+    remainder = _remainder(a, b)
     return remainder.equals(0.0).where(copy_sign(remainder, b), _crosses(remainder, b).where(remainder + b, remainder))
 
 
-@scalar_op("floordiv", "f", 2, cost=70)
+@scalar_op("floordiv", "f", 2, cost=36)
 def floordiv(a: Value, b: Value) -> Value:
     """floor(a / b) of the exact quotient; a / b itself (an infinity or NaN) for a zero divisor."""
     writer = a.writer
-    quotient, remainder = a / b, a % b
+    quotient, remainder = a / b, _remainder(a, b)
     with writer.exact():
         whole = (a - remainder) / b
         whole = _crosses(remainder, b).where(whole - 1.0, whole)

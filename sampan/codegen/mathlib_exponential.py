@@ -200,13 +200,12 @@ def tanh(x: Value) -> Value:
     limited = _limit(absolute(x), None, f.tanh_limit)
     reduced = _reduce_by_ln2(limited + limited, f.bias)
     scale = _power_of_two(reduced.bits, x)
+    larger, smaller = _expm1_in_parts(reduced)
+    growth = writer.fma(smaller, scale, writer.fma(larger, scale, scale - 1.0))
     if x.type.bits == 32:
-        growth = writer.fma(_expm1_reduced(reduced), scale, scale - 1.0)
         square = limited * limited
         small = writer.fma(limited * square, writer.polynomial(square, _TANH_SMALL), limited)
         return _with_sign_of(x, (limited < _TANH_SWITCH).where(small, growth / (growth + 2.0)))
-    larger, smaller = _expm1_in_parts(reduced)
-    growth = writer.fma(smaller, scale, writer.fma(larger, scale, scale - 1.0))
     divisor = growth + 2.0
     with writer.exact():
         lost = (2.0 - divisor) + growth

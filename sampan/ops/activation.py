@@ -15,6 +15,7 @@ from .samples import real
 
 _ONE = [(real(3, 5, low=-4.0, high=4.0),)]
 _F = "nn.functional."
+_ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 
 
 def _relu_gradient(op_, g):
@@ -86,19 +87,30 @@ def swish(x):
     return p.mul(x, p.sigmoid(x))
 
 
+def _gelu_gradient(op_, g):
+    (x,) = op_.inputs
+    if op_.attributes["approximate"] not in (True, "tanh"):
+        return (p.mul(g, p.gelu_slope(x)),)
+    cube = p.add(p.mul(p.mul(x, x), 0.044715), 1)
+    t = p.tanh(p.mul(p.mul(x, cube), _ROOT_TWO_OVER_PI))
+    steep = p.mul(p.mul(p.mul(x, 0.5), p.sub(1, p.mul(t, t))), p.mul(p.sub(p.mul(cube, 3), 2), _ROOT_TWO_OVER_PI))
+    return (p.mul(g, p.add(p.mul(p.add(t, 1), 0.5), steep)),)
+
+
 @op(
     (_F + "gelu",),
     reference=lambda x, approximate=False: (
         x * special.ndtr(x) if not approximate else 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     ),
     samples=[*_ONE, (real(3, 5), True)],
+    gradient=_gelu_gradient,
 )
 def gelu(x, approximate=False):
     """x times the normal distribution function of x; approximate: by tanh."""
     if approximate in (True, "tanh"):
-        inner = p.mul(p.add(x, p.mul(p.mul(p.mul(x, x), x), 0.044715)), math.sqrt(2 / math.pi))
+        inner = p.mul(p.add(x, p.mul(p.mul(p.mul(x, x), x), 0.044715)), _ROOT_TWO_OVER_PI)
         return p.mul(p.mul(x, 0.5), p.add(p.tanh(inner), 1))
-    return p.mul(p.mul(x, 0.5), p.add(p.erf(p.mul(x, math.sqrt(0.5))), 1))
+    return p.mul(x, p.ndtr(x))
 
 
 @op((_F + "hardtanh",), inplace=True, reference=lambda x, min=-1.0, max=1.0: np.clip(x, min, max), samples=_ONE)

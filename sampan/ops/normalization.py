@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..base import dtypes
@@ -17,18 +19,37 @@ def _wide(x):
     return p.cast(x, "float32") if dtypes.itemsize(x.dtype) == 2 else x
 
 
-def mean_and_variance(x, axes):
+def _share(x, axes):
+    """One over the number of elements that axes have."""
+    return 1.0 / max(math.prod(x.shape[a] for a in axes), 1)
+
+
+def _through_moments(x, mean, share, mean_gradient, variance_gradient):
+    """Without the variance's path through the mean, which sums deviations from it and so comes to zero."""
+    parts = []
+    if mean_gradient is not None:
+        parts.append(p.broadcast_to(p.mul(mean_gradient, share), x.shape))
+    if variance_gradient is not None:
+        parts.append(p.mul(p.sub(x, mean), p.mul(variance_gradient, 2.0 * share)))
+    return p.add(*parts) if len(parts) == 2 else parts[0]
+
+
+def _moments_gradient(op_, mean_gradient, variance_gradient):
+    x = op_.inputs[0]
+    return (_through_moments(x, op_.outputs[0], _share(x, op_.attributes["axes"]), mean_gradient, variance_gradient),)
+
+
+@op(operands=("x",), gradient=_moments_gradient, samples=[(real(3, 4, 2), (0, 2))], tests="noempty")
+def moments(x, axes):
     """The mean and the biased variance over axes, kept; by two passes, so that a large mean costs no digits."""
-    count = 1
-    for axis in axes:
-        count *= x.shape[axis]
-    mean = p.mul(p.reduce_sum(x, axes), 1.0 / max(count, 1))
+    share = _share(x, axes)
+    mean = p.mul(p.reduce_sum(x, axes), share)
     centered = p.sub(x, mean)
-    return mean, p.mul(p.reduce_sum(p.mul(centered, centered), axes), 1.0 / max(count, 1))
+    return mean, p.mul(p.reduce_sum(p.mul(centered, centered), axes), share)
 
 
 def _normalized(x, axes, epsilon):
-    mean, variance = mean_and_variance(x, axes)
+    mean, variance = moments(x, axes)
     return p.mul(p.sub(x, mean), p.rsqrt(p.add(variance, epsilon)))
 
 
@@ -44,6 +65,52 @@ def _channel_shape(x, channel):
     return tuple(x.shape[k] if k == channel else 1 for k in range(x.ndim))
 
 
+def _summed_to(value, like):
+    """The value summed over the axes along which ``like`` is repeated; None for None."""
+    return None if like is None else p.reduce_sum(value, tuple(k for k, n in enumerate(like.shape) if n == 1 != value.shape[k]))
+
+
+def _channel_norm_gradient(op_, g, mean_gradient, variance_gradient):
+    """From two sums over what is normalised together, of g and of g times the deviations: everything else is one number a channel."""
+    x, weight, bias, axes, epsilon = channel_norm.arguments(op_, list(op_.inputs))
+    _, mean, variance = op_.outputs
+    share = _share(x, axes)
+    if g is None:
+        dx = _through_moments(x, mean, share, mean_gradient, variance_gradient)
+        return (dx, *(None,) * (len(op_.inputs) - 1))
+    centered, rstd = p.sub(x, mean), p.rsqrt(p.add(variance, epsilon))
+    scale = rstd if weight is None else p.mul(rstd, weight)
+    total, product = p.reduce_sum(g, axes), p.reduce_sum(p.mul(g, centered), axes)
+    slope = p.mul(p.mul(p.mul(scale, p.mul(rstd, rstd)), product), -share)
+    offset = p.mul(p.mul(scale, total), -share)
+    if variance_gradient is not None:
+        slope = p.add(slope, p.mul(variance_gradient, 2.0 * share))
+    if mean_gradient is not None:
+        offset = p.add(offset, p.mul(mean_gradient, share))
+    dx = p.add(p.mul(g, scale), p.add(p.mul(centered, slope), offset))
+    others = (_summed_to(p.mul(product, rstd), weight), _summed_to(total, bias))
+    return (dx, *(d for d in others if d is not None))
+
+
+@op(
+    operands=("x", "weight", "bias"),
+    gradient=_channel_norm_gradient,
+    samples=[(real(4, 3, 2), real(1, 3, 1), real(1, 3, 1), (0, 2), 1e-5), (real(4, 3, 5), real(1, 3, 1), None, (2,), 1e-5)],
+    tests="noempty",
+)
+def channel_norm(x, weight, bias, axes, epsilon):
+    """(x normalised over axes, along which weight and bias have length 1, then weight * x + bias; the mean; the biased variance)."""
+    mean, variance = moments(x, axes)
+    rstd = p.rsqrt(p.add(variance, epsilon))
+    y = p.mul(p.sub(x, mean), rstd if weight is None else p.mul(rstd, weight))
+    return (y if bias is None else p.add(y, bias)), mean, variance
+
+
+def _of_channels(parameter, x, channel):
+    """A parameter [C] along the channel axis of x; None stays."""
+    return None if parameter is None else p.reshape(p.cast(parameter, x.dtype), _channel_shape(x, channel))
+
+
 @op(
     operands=("x", "running_mean", "running_var", "weight", "bias"),
     updates=("running_mean", "running_var"),
@@ -54,9 +121,7 @@ def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsil
     """(the new running mean and variance, x normalised by its own statistics). https://arxiv.org/abs/1502.03167"""
     wide = _wide(x)
     axes = tuple(k for k in range(x.ndim) if k != channel)
-    mean, variance = mean_and_variance(wide, axes)
-    y = p.mul(p.sub(wide, mean), p.rsqrt(p.add(variance, epsilon)))
-    y = _affine(y, weight, bias, _channel_shape(x, channel))
+    y, mean, variance = channel_norm(wide, _of_channels(weight, wide, channel), _of_channels(bias, wide, channel), axes, epsilon)
     flat = (x.shape[channel],)
     new = [
         p.add(p.mul(r, momentum), p.mul(p.cast(p.detach(p.reshape(s, flat)), r.dtype), 1 - momentum))
@@ -122,10 +187,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=1e-5):
         )
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     wide = _wide(x)
-    count = 1
-    for n in shape:
-        count *= n
-    inverse = p.rsqrt(p.add(p.mul(p.reduce_sum(p.mul(wide, wide), axes), 1.0 / max(count, 1)), eps))
+    inverse = p.rsqrt(p.add(p.mul(p.reduce_sum(p.mul(wide, wide), axes), _share(x, axes)), eps))
     y = p.cast(_affine(p.mul(wide, inverse), weight, None, shape), x.dtype)
     return y, p.reshape(inverse, x.shape[: x.ndim - len(shape)])
 
@@ -148,10 +210,11 @@ def group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format=
                 "the channels must be a multiple of the groups",
             )
         )
+    # groups, their channels and positions as axes of their own: scale and shift then join the kernel that normalises
     inner = first.numel // max(n * c, 1)
-    grouped = p.reshape(_wide(first), (n, num_groups, c // num_groups * inner))
-    y = p.reshape(_normalized(grouped, (2,), epsilon), first.shape)
-    y = _affine(y, weight, bias, (1, c, *(1,) * (x.ndim - 2)))
+    channels = (num_groups, c // num_groups, 1)
+    y = _normalized(p.reshape(_wide(first), (n, *channels[:2], inner)), (2, 3), epsilon)
+    y = p.reshape(_affine(y, weight, bias, (1, *channels)), first.shape)
     y = p.transpose(y, (0, *range(2, y.ndim), 1)) if is_last else y
     return p.cast(y, x.dtype)
 
@@ -160,8 +223,9 @@ def group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format=
 def instance_norm_op(x, weight, bias, epsilon, channel):
     """x normalised over the positions of every channel of every instance. https://arxiv.org/abs/1607.08022"""
     axes = tuple(k for k in range(1, x.ndim) if k != channel)
-    y = _normalized(_wide(x), axes, epsilon)
-    return p.cast(_affine(y, weight, bias, _channel_shape(x, channel)), x.dtype)
+    wide = _wide(x)
+    y, _, _ = channel_norm(wide, _of_channels(weight, wide, channel), _of_channels(bias, wide, channel), axes, epsilon)
+    return p.cast(y, x.dtype)
 
 
 @op(

@@ -122,6 +122,15 @@ atanh = _map("atanh", INEXACT, np.arctanh)
 sigmoid = _map("sigmoid", INEXACT, lambda x: special.expit(x) if x.dtype.kind == "f" else 1 / (1 + np.exp(-x)))
 erf = _map("erf", FLOAT, special.erf)
 erfc = _map("erfc", FLOAT, special.erfc)
+_one_over_root_two_pi = 1 / math.sqrt(2 * math.pi)
+
+
+def _normal_density(x: Array) -> Array:
+    return np.exp(x * x * -0.5) * _one_over_root_two_pi
+
+
+ndtr = _map("ndtr", FLOAT, special.ndtr)
+gelu_slope = _map("gelu_slope", FLOAT, lambda x: special.ndtr(x) + np.where(np.abs(x) > 40, 0, x * _normal_density(x)))
 erfinv = _map("erfinv", FLOAT, special.erfinv)
 
 
@@ -323,6 +332,8 @@ for _name, _rule in {
     "sigmoid": lambda g, y, x: mul(g, _conjugate(mul(y, sub(1, y)))),
     "erf": lambda g, y, x: mul(g, mul(exp(neg(mul(x, x))), _two_over_root_pi)),
     "erfc": lambda g, y, x: mul(g, mul(exp(neg(mul(x, x))), -_two_over_root_pi)),
+    "ndtr": lambda g, y, x: mul(g, mul(exp(mul(mul(x, x), -0.5)), _one_over_root_two_pi)),
+    "gelu_slope": lambda g, y, x: mul(g, mul(mul(exp(mul(mul(x, x), -0.5)), _one_over_root_two_pi), sub(2, mul(x, x)))),
     "erfinv": lambda g, y, x: mul(g, mul(exp(mul(y, y)), 1 / _two_over_root_pi)),
     "lgamma": lambda g, y, x: mul(g, digamma(x)),
     "real": lambda g, y, x: make_complex(g, mul(g, 0)) if dtypes.is_complex(x.dtype) else g,
