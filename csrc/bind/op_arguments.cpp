@@ -355,6 +355,17 @@ OpCall::Encoded OpCall::encode_attribute_slowly(size_t parameter, PyObject* o, i
 
 namespace {
 
+PyObject* read_attribute(PyObject* o);
+
+// One item of a list: of a tensor of one element its number, whatever its shape.
+PyObject* read_item(PyObject* o) {
+  Owned read(read_attribute(o));
+  while (read && is_tensor(o) && PyList_Check(read.get()) && PyList_GET_SIZE(read.get()) == 1) {
+    read = Owned(Py_NewRef(PyList_GET_ITEM(read.get(), 0)));
+  }
+  return read.release();
+}
+
 // A copy of an attribute in which tensors and NumPy values are Python numbers and lists.
 PyObject* read_attribute(PyObject* o) {
   if (is_tensor(o) || is_numpy_value(o)) return PyObject_CallMethod(o, "tolist", nullptr);
@@ -362,7 +373,7 @@ PyObject* read_attribute(PyObject* o) {
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(o);
   Owned copy(PyTuple_New(count));
   for (Py_ssize_t i = 0; copy && i < count; ++i) {
-    PyObject* item = read_attribute(PySequence_Fast_GET_ITEM(o, i));
+    PyObject* item = read_item(PySequence_Fast_GET_ITEM(o, i));
     if (!item) return nullptr;
     PyTuple_SET_ITEM(copy.get(), i, item);
   }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -230,6 +232,16 @@ class stream_guard:
 
 StreamContext = stream_guard
 
+
+class _CallableModule(types.ModuleType):
+    """``paddle.device`` is a module, and called with a device string gives a Device."""
+
+    def __call__(self, name: str = "cpu") -> Device:
+        _cpu("device", name)
+        return Device(name)
+
+
+sys.modules[__name__].__class__ = _CallableModule
 
 __all__ = [
     "CPUPlace", "CUDAPlace", "Device", "Event", "GeneratorState", "Place", "Stream", "StreamContext", "XPUPlace", "cuda",

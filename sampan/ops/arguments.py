@@ -45,7 +45,9 @@ def floating(x: Value) -> Value:
 
 
 def normalized_axis(name: str, axis: Any, rank: int) -> int:
-    """The axis counted from 0. Raises for one outside of the rank, or that is no integer."""
+    """The axis counted from 0; it may stand in a list (a tensor of one element). Raises for one outside of the rank, or that is no integer."""
+    if isinstance(axis, (list, tuple)) and len(axis) == 1:
+        (axis,) = axis
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise ArgumentTypeError(f"{name}(): axis must be an integer, got {axis!r}")
     limit = max(rank, 1)

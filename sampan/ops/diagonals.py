@@ -291,13 +291,12 @@ def vander(x, n=None, increasing=False):
     n = x.shape[0] if n is None else n
     if n < 0:
         raise ArgumentError(f"vander(): n is {n}; it must not be negative")
-    power, columns = p.full((x.shape[0], 1), 1, x.dtype), []
-    for _ in range(n):
-        columns.append(power)
-        power = p.mul(power, p.reshape(x, power.shape))
-    if not columns:
+    x = p.cast(x, "int64") if x.dtype == "bool" else x
+    if n == 0:
         return p.full((x.shape[0], 0), 0, x.dtype)
-    return p.concat(columns if increasing else columns[::-1], 1)
+    ones = p.full((x.shape[0], 1), 1, x.dtype)
+    powers = p.scan(p.broadcast_to(p.reshape(x, ones.shape), (x.shape[0], n - 1)), "prod", 1, not increasing)
+    return p.concat([ones, powers] if increasing else [powers, ones], 1)
 
 
 def _combinations_of(n: int, r: int, with_replacement: bool) -> np.ndarray[Any, Any]:

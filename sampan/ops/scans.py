@@ -169,7 +169,7 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         if side is not None and side.weak:
             raise DTypeError(f"diff(): {name} is a number; it must be a tensor")
     x = p.concat(list(promoted(*(v for v in (prepend, x, append) if v is not None))), axis)
-    for _ in range(n):
+    for _ in range(min(n, x.shape[axis])):  # nothing is left after as many
         count = max(x.shape[axis] - 1, 0)
         first, second = part(x, axis, 0, count), part(x, axis, min(1, x.shape[axis]), count)
         x = p.ne(first, second) if x.dtype == "bool" else p.sub(second, first)

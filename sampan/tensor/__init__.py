@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 from .. import _rt
 from ..base import errors, flags
@@ -51,6 +53,14 @@ flags.MEMORY_LIMIT_MB.on_change = lambda size: _rt.set_memory_limit(int(size) <<
 refresh_context()
 
 globals().update(public_names(""))
+create_tensor = functions.create_tensor
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("attribute", "linalg", "logic", "manipulation", "math", "ops", "search", "stat"):  # Paddle's files of operators
+        return sys.modules[__name__]
+    raise AttributeError(f"module 'sampan.tensor' has no attribute {name!r}")
+
 
 __all__ = [
     "DTYPE_ALIASES",

@@ -238,6 +238,9 @@ class PyLayerContext:
         """These outputs carry no gradient."""
         self._not_differentiable = tensors
 
+    def set_grad_in_dtype_consistent(self, flag: bool) -> None:
+        """Accepted for compatibility: backward sees gradients in the dtype of the outputs."""
+
     def set_materialize_grads(self, value: bool) -> None:
         """Whether backward sees zeros in place of None for an output that nothing depends on."""
         self._materialize = bool(value)
@@ -287,17 +290,15 @@ class PyLayer:
         seen = {id(t) for t in leaves}
         fixed = nest.map_structure(lambda o: o.detach() if isinstance(o, Tensor) and id(o) in seen else o, outputs)
         excluded = {id(t) for t in ctx._not_differentiable}
-        made = [
-            n
-            for o, n in zip(nest.flatten(outputs), nest.flatten(fixed), strict=True)
-            if isinstance(n, Tensor) and id(o) not in excluded and n.dtype.kind in "fc"
-        ]
+        pairs = [(o, n) for o, n in zip(nest.flatten(outputs), nest.flatten(fixed), strict=True) if isinstance(n, Tensor)]
+        carries = [id(o) not in excluded and n.dtype.kind in "fc" for o, n in pairs]
+        made = [n for (_, n), carried in zip(pairs, carries, strict=True) if carried]
         if made:
             # the node keeps what was saved, so that no cycle runs through the context, and versions are checked
             saved, ctx._saved = ctx._saved, ()
             _rt.PyNode(
                 cls.__name__,
-                functools.partial(_run_backward, cls, ctx, made_types(made), len(leaves), bool(saved)),
+                functools.partial(_run_backward, cls, ctx, made_types([n for _, n in pairs]), carries, len(leaves), bool(saved)),
                 leaves,
                 made,
                 saved,
@@ -314,13 +315,15 @@ def _run_backward(
     cls: type[PyLayer],
     ctx: PyLayerContext,
     types: list[tuple[list[int], str]],
+    carries: list[bool],
     count: int,
     is_saving: bool,
     *passed: Any,
 ) -> tuple[Any, ...]:
-    """``passed``: the tuple of what forward saved, where it saved something, then the gradients."""
+    """``passed``: the tuple of what forward saved, where it saved something, then the gradients of the outputs that carry one."""
     ctx._saved = passed[0] if is_saving else ()
-    given = list(passed[1:] if is_saving else passed)
+    present = iter(passed[1:] if is_saving else passed)
+    given = [next(present) if carried else None for carried in carries]
     if ctx._materialize:
         given = [_zeros(shape, dtype) if g is None else g for g, (shape, dtype) in zip(given, types, strict=True)]
     try:

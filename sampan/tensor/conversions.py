@@ -32,17 +32,6 @@ def numpy(self: Tensor) -> np.ndarray[Any, Any]:
     return array.view(np.uint16).copy() if self.dtype.name == "bfloat16" else array.copy()
 
 
-def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-    array = self.numpy_view()
-    if dtype is not None and array.dtype != dtype:
-        if copy is False:
-            raise ValueError(
-                f"a {self.dtype.name} tensor becomes a {np.dtype(dtype)} array by a copy only, and copy=False was asked for"
-            )
-        return array.astype(dtype)
-    return array.copy() if copy else array
-
-
 def cpu(self: Tensor) -> Tensor:
     """The tensor in the CPU's memory: itself, in this build."""
     return self
@@ -109,7 +98,7 @@ def _dtype_method(method: str, name: str) -> Callable[[Any], Any]:
 
 def install_conversions() -> None:
     """Attach the conversions to Tensor, and those of the dtype to symbolic Values."""
-    for function in (numpy, __array__, cpu, cuda, pin_memory, to):
+    for function in (numpy, cpu, cuda, pin_memory, to):
         setattr(Tensor, function.__name__, function)
     attach("type_as", type_as)
     for method, name in DTYPE_METHODS.items():

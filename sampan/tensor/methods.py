@@ -201,6 +201,11 @@ def is_same_shape(self: Tensor, y: Tensor) -> bool:
     return list(self.shape) == list(y.shape)
 
 
+def _is_shared_buffer_with(self: Tensor, other: Tensor) -> bool:
+    """Whether both look at the same memory."""
+    return bool(_rt.shares_storage(self, other))
+
+
 def is_dense(self: Tensor) -> bool:
     """Whether it is an ordinary tensor, which every one is that is not of ``paddle.sparse``."""
     return True
@@ -292,7 +297,7 @@ def install(subscripts: Subscripts) -> None:
     """Attach everything to Tensor, and what makes sense to symbolic Values."""
     for function in (
         __repr__, __format__, __bool__, __int__, __float__, __complex__, __index__, __len__, __iter__, __contains__, __deepcopy__, __reduce__,
-        get_strides, stride, narrow, contiguous, is_same_shape, is_dense, get_device, get_tensor, ndimension, gradient, requires_grad_,
+        get_strides, stride, narrow, contiguous, is_same_shape, _is_shared_buffer_with, is_dense, get_device, get_tensor, ndimension, gradient, requires_grad_,
     ):  # fmt: skip
         setattr(Tensor, function.__name__, function)
     for name, what in _NEVER.items():

@@ -416,3 +416,27 @@ def test_matmul_with_a_transposed_vector():
     assert out.tolist() == [-2.0, -2.0]
     assert x.grad.tolist() == [[1.0, 0.0, -1.0]] * 2
     assert y.grad.tolist() == [5.0, 7.0, 9.0]
+
+
+def test_pylayer_backward_takes_a_gradient_for_every_output():
+    class Tanh(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            y, doubled = paddle.tanh(x), x * 2
+            ctx.mark_non_differentiable(doubled)
+            ctx.save_for_backward(y)
+            return y, doubled, x.astype("int64")
+
+        @staticmethod
+        def backward(ctx, dy, d_doubled, d_integer):
+            assert d_doubled.tolist() == [0.0]
+            assert d_integer.dtype.name == "int64"
+            (y,) = ctx.saved_tensor()
+            return dy * (1 - y * y)
+
+    x = leaf([0.5])
+    y, doubled, integer = Tanh.apply(x)
+    assert doubled.stop_gradient
+    assert integer.stop_gradient
+    y.backward()
+    np.testing.assert_allclose(x.grad.numpy(), [1 - np.tanh(0.5) ** 2], rtol=1e-6)

@@ -383,3 +383,29 @@ def test_batch_groups_a_readers_items():
     assert list(reader()) == [[0, 1], [2, 3]]
     with pytest.raises(ValueError, match="positive"):
         paddle.batch(list, 0)
+
+
+def test_narrow_is_a_view_of_a_range():
+    x = paddle.to_tensor([[1, 2, 3], [4, 5, 6]])
+    view = x.narrow(1, -2, 2)
+    assert view.tolist() == [[2, 3], [5, 6]]
+    assert view._is_shared_buffer_with(x)
+    assert not view._is_shared_buffer_with(view.clone())
+    for arguments in ((1, 2, 2), (1, -4, 1), (1, 0, -1), (2, 0, 1)):
+        with pytest.raises((IndexError, ValueError)):
+            x.narrow(*arguments)
+
+
+def test_attributes_may_be_tensors():
+    x = paddle.to_tensor(np.arange(6).reshape(2, 3))
+    axis = paddle.to_tensor([1])
+    assert paddle.concat([x, x], axis=axis).shape == [2, 6]
+    assert paddle.reshape(x, paddle.to_tensor([3, 2])).shape == [3, 2]
+    assert paddle.reshape(x, [paddle.to_tensor([3]), paddle.to_tensor(2)]).shape == [3, 2]
+    assert paddle.sum(x, axis=paddle.to_tensor(0)).tolist() == [3, 5, 7]
+
+
+def test_the_device_module_makes_devices():
+    assert paddle.device("cpu") == "cpu"
+    with pytest.raises(NotImplementedError):
+        paddle.device("gpu:0")
