@@ -430,5 +430,7 @@ x.register_hook(lambda g: None)
 y = ops.multiply.op(x, x)
 """
     paths = ":".join(p for p in sys.path if p)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
