@@ -171,7 +171,7 @@ class Central {
     live_large_.emplace(block.data, block.bytes);
     live_large_bytes_ += block.bytes;
     peak_live_large_bytes_ = std::max(peak_live_large_bytes_, live_large_bytes_);
-    account(static_cast<int64_t>(block.bytes), 1);
+    account(static_cast<int64_t>(block.bytes), 1, sum(&ThreadCache::allocated_delta));
     return block.data;
   }
 
@@ -215,8 +215,9 @@ class Central {
     flush_locked(cache);
   }
 
-  void account(int64_t bytes, int64_t count) noexcept {
-    const int64_t now = allocated_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  // unflushed: what threads have allocated and not accounted yet, where the caller holds the lock and can say.
+  void account(int64_t bytes, int64_t count, int64_t unflushed = 0) noexcept {
+    const int64_t now = allocated_.fetch_add(bytes, std::memory_order_relaxed) + bytes + unflushed;
     allocations_.fetch_add(count, std::memory_order_relaxed);
     int64_t peak = peak_allocated_.load(std::memory_order_relaxed);
     while (now > peak && !peak_allocated_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
