@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .errors import ArgumentError, message
 
@@ -22,7 +23,13 @@ class Flag:
     meaning: str
     in_key: bool = False
     value: bool | int | float | str = ""
-    on_change: Callable[[bool | int | float | str], None] | None = None
+    on_change: Callable[[Any], None] | None = None
+
+    def follow(self, function: Callable[[Any], None]) -> None:
+        """Tell the function each new value, and the present one when it is not the default."""
+        self.on_change = function
+        if self.value != self.default:
+            function(self.value)
 
 
 _flags: dict[str, Flag] = {}
@@ -65,7 +72,7 @@ MAX_ISA = declare(
     "max_isa", "", "the highest instruction set kernels may use: sse4, avx2, avx512; empty: the CPU's own", in_key=True
 )
 NUM_THREADS = declare("num_threads", 0, "threads for kernels; 0: OMP_NUM_THREADS, else the number of cores")
-SIGNATURE_LIMIT = declare("signature_cache_limit", 65536, "how many eager signatures are kept")
+SIGNATURE_LIMIT = declare("signature_cache_limit", 4096, "how many eager signatures are kept of each operator")
 CALL_SITES = declare("record_call_sites", False, "remember the user's line of every recorded operator, for error messages")
 NAN_INF = declare("check_nan_inf", False, "check every result for NaN and infinity and raise")
 MEMORY_LIMIT_MB = declare("memory_limit_mb", 0, "the most memory tensors may take, in MiB; 0: no limit")
@@ -95,11 +102,6 @@ def set_flags(flags: Mapping[str, object]) -> None:
 def key() -> tuple[object, ...]:
     """The values that compiled code depends on."""
     return tuple(f.value for f in _flags.values() if f.in_key)
-
-
-def all_flags() -> list[Flag]:
-    """Every declared flag, in the order of declaration."""
-    return list(_flags.values())
 
 
 def _find(name: str) -> Flag:

@@ -42,14 +42,12 @@ from .operators import install_operators  # noqa: E402
 install_operators()
 install_functions({**public_names(""), **vars(functions)})
 _rt.set_internal_prefix(str(Path(__file__).resolve().parent.parent))
-_rt.set_record_call_sites(bool(flags.CALL_SITES.value))
-flags.CALL_SITES.on_change = lambda on: _rt.set_record_call_sites(bool(on))
-if flags.NUM_THREADS.value:
-    _rt.set_num_threads(int(flags.NUM_THREADS.value))
-flags.NUM_THREADS.on_change = lambda count: _rt.set_num_threads(int(count))
-if flags.MEMORY_LIMIT_MB.value:
-    _rt.set_memory_limit(int(flags.MEMORY_LIMIT_MB.value) << 20)
-flags.MEMORY_LIMIT_MB.on_change = lambda size: _rt.set_memory_limit(int(size) << 20)
+flags.CALL_SITES.follow(lambda on: _rt.set_record_call_sites(bool(on)))
+flags.NUM_THREADS.follow(_rt.set_num_threads)
+flags.MEMORY_LIMIT_MB.follow(lambda size: _rt.set_memory_limit(size << 20))
+flags.SIGNATURE_LIMIT.follow(_rt.set_cache_limit)
+for _flag in (flags.INTERPRET, flags.MAX_ISA):  # calls are compiled again under another value
+    _flag.follow(lambda _: refresh_context())
 refresh_context()
 
 globals().update(public_names(""))

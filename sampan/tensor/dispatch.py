@@ -10,14 +10,13 @@ from typing import Any
 
 from .. import _rt
 from ..autodiff.partition import Partition, partition
-from ..base import dtypes, nest
+from ..base import dtypes, flags, nest
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, SampanError, ShapeError, describe, message
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Program, Value
 from ..ir.rewrite import inline
 from ..ops.catalog import TABLE
-from ..ops.define import REQUIRED, OpDef, Parameter
-from ..passes.erase_detach import erase_detach
+from ..ops.define import REQUIRED, SCALAR_DTYPES, OpDef, Parameter
 from .location import add_user_location, name_operator
 from .watching import Watch
 
@@ -32,6 +31,7 @@ class Context:
     default_float: str
     rule_key: Any = None
     watch: Watch | None = None
+    flags: tuple[object, ...] = ()
 
 
 _contexts: dict[Context, int] = {}
@@ -58,7 +58,7 @@ def set_watch(watch: Watch | None) -> None:
 
 def refresh_context() -> None:
     """Tell the runtime which context this thread is in."""
-    context = Context(dtypes.default_float(), getattr(_thread, "rule_key", None), _watch)
+    context = Context(dtypes.default_float(), getattr(_thread, "rule_key", None), _watch, flags.key())
     with _contexts_lock:
         number = _contexts.setdefault(context, len(_contexts))
     _rt.set_context(number)
@@ -97,11 +97,8 @@ def _as_values(builder: Builder, parameter: Parameter, value: Any) -> Any:
     return _argument(builder, value)
 
 
-_SCALARS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
-
-
 def _argument(builder: Builder, operand: Any) -> Value:
-    scalar = _SCALARS.get(type(operand))
+    scalar = SCALAR_DTYPES.get(type(operand))
     if scalar is not None:
         return builder.argument(scalar, (), weak=True)
     return builder.argument(operand.dtype.name, tuple(operand.shape))
@@ -146,7 +143,7 @@ def compile_program(program: Program, layouts: Sequence[Any], **options: Any) ->
 
 def layout_of(operand: Any) -> Any:
     """The layout of a Plan's input for a tensor or a Python scalar."""
-    scalar = _SCALARS.get(type(operand))
+    scalar = SCALAR_DTYPES.get(type(operand))
     return operand.layout if scalar is None else _rt.Layout(scalar, (), ())
 
 
@@ -270,10 +267,10 @@ def make_entry(
     views = {0: 0} if view else {}
     differentiable = _depends_on(program, wanted)
     if not differentiable:
-        plan = compile_program(erase_detach(program), layouts, view_outputs=views, inplace=written)
+        plan = compile_program(program, layouts, view_outputs=views, inplace=written)
         return _rt.Entry(plan, structure, [], [], None, replaced)
     cut = partition(program, wanted)
-    plan = compile_program(erase_detach(cut.forward), layouts, view_outputs=views, inplace=written)
+    plan = compile_program(cut.forward, layouts, view_outputs=views, inplace=written)
     backward = Backward(cut, layouts, plan.output_layouts)
     entry = _rt.Entry(
         plan,
@@ -313,7 +310,7 @@ class Backward:
     def make(self, grad_mask: int, grad_layouts: Sequence[Any]) -> Any:
         """The BackwardPlan for the outputs' gradients that the mask's bits name, of these layouts."""
         program, targets = self._program(grad_mask)
-        plan = compile_program(erase_detach(program), [*self.saved_layouts, *grad_layouts], shared_from=len(self.saved_layouts))
+        plan = compile_program(program, [*self.saved_layouts, *grad_layouts], shared_from=len(self.saved_layouts))
         return _rt.BackwardPlan(plan, list(targets))
 
     def recorded(self, grad_mask: int) -> tuple[Any, list[int]]:

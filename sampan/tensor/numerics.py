@@ -91,6 +91,4 @@ def follow_flag(is_on: Any) -> None:
     set_watch(FLAG_WATCH if is_on else None)
 
 
-flags.NAN_INF.on_change = follow_flag
-if flags.NAN_INF.value:
-    follow_flag(True)
+flags.NAN_INF.follow(follow_flag)
