@@ -30,7 +30,6 @@ _LAZY_NAMES = {
     "load": "framework",
     "ParamAttr": "nn.parameters",
     "create_parameter": "nn.parameters",
-    "DataParallel": "distributed",
     "Model": "hapi",
     "summary": "hapi",
     "flops": "hapi",
@@ -50,7 +49,7 @@ _LAZY_NAMES = {
     ),
 }
 _LAZY_MODULES = frozenset(
-    "nn optimizer io metric amp framework regularizer callbacks hapi vision linalg fft signal device distribution jit static utils version random sysconfig".split()
+    "nn optimizer io metric amp framework regularizer callbacks hapi linalg fft signal device distribution utils version random sysconfig".split()
 )
 
 

@@ -231,6 +231,15 @@ OpCall::Encoded OpCall::encode_list(size_t parameter) {
   return Encoded::kDone;
 }
 
+void OpCall::encode_text(uint64_t tag, const char* text, Py_ssize_t length) {
+  key.push(tag | static_cast<uint64_t>(length) << 8);
+  for (Py_ssize_t i = 0; i < length; i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, text + i, static_cast<size_t>(std::min<Py_ssize_t>(8, length - i)));
+    key.push(word);
+  }
+}
+
 OpCall::Encoded OpCall::encode_integer(PyObject* o) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -245,12 +254,7 @@ OpCall::Encoded OpCall::encode_integer(PyObject* o) {
   Py_ssize_t length;
   const char* digits = PyUnicode_AsUTF8AndSize(hexadecimal.get(), &length);
   if (!digits) return Encoded::kError;
-  key.push(kTagBigInt | static_cast<uint64_t>(length) << 8);
-  for (Py_ssize_t i = 0; i < length; i += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, digits + i, static_cast<size_t>(std::min<Py_ssize_t>(8, length - i)));
-    key.push(word);
-  }
+  encode_text(kTagBigInt, digits, length);
   return Encoded::kDone;
 }
 
@@ -286,12 +290,7 @@ OpCall::Encoded OpCall::encode_attribute_slowly(size_t parameter, PyObject* o, i
     Py_ssize_t length;
     const char* text = PyUnicode_AsUTF8AndSize(o, &length);
     if (!text) return Encoded::kError;
-    key.push(kTagString | static_cast<uint64_t>(length) << 8);
-    for (Py_ssize_t i = 0; i < length; i += 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, text + i, static_cast<size_t>(std::min<Py_ssize_t>(8, length - i)));
-      key.push(word);
-    }
+    encode_text(kTagString, text, length);
     return Encoded::kDone;
   }
   if (const DType* dtype = as_dtype(o)) {

@@ -95,6 +95,7 @@ class OpCall {
   Encoded encode_attribute(size_t parameter, PyObject* object, int depth);
   Encoded encode_attribute_slowly(size_t parameter, PyObject* object, int depth);
   Encoded encode_integer(PyObject* object);
+  void encode_text(uint64_t tag, const char* text, Py_ssize_t length);
   Encoded refuse(size_t parameter, const char* wanted, PyObject* got);
   void push_operand(Operand operand) {
     if (operand_count_ == operand_capacity_) [[unlikely]] grow();

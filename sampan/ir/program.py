@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,10 +33,7 @@ class Value:
     @property
     def numel(self) -> int:
         """The number of elements."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         return f"%{self.name or '?'}: {self.dtype}{list(self.shape)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..base import dtypes
@@ -30,18 +32,11 @@ def linear(x, weight, bias=None):
                 "the weight is [in_features, out_features]",
             )
         )
-    rows = p.reshape(x, (x.numel // max(x.shape[-1], 1) if x.shape[-1] else _rows(x), x.shape[-1]))
+    rows = p.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
     y = p.matmul(rows, weight)
     if bias is not None:
         y = p.add(y, p.cast(bias, y.dtype))
     return p.reshape(y, (*x.shape[:-1], weight.shape[1]))
-
-
-def _rows(x):
-    count = 1
-    for n in x.shape[:-1]:
-        count *= n
-    return count
 
 
 def uniform_bits(key, shape, dtype="float32"):

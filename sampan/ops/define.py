@@ -19,6 +19,9 @@ from .primitives.core import constant
 
 REQUIRED = inspect.Parameter.empty
 
+#: Python's number types -> the dtype of a weak Value of theirs; bool first, since it is an int too.
+SCALAR_DTYPES: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -145,14 +148,9 @@ def lift_operand(op_name: str, name: str, value: Any) -> Any:
     """A Value or None as it is; a Python number as a weak constant."""
     if value is None or isinstance(value, Value):
         return value
-    if isinstance(value, bool):
-        return constant(value, "bool", weak=True)
-    if isinstance(value, int):
-        return constant(value, "int64", weak=True)
-    if isinstance(value, float):
-        return constant(value, "float64", weak=True)
-    if isinstance(value, complex):
-        return constant(value, "complex128", weak=True)
+    dtype = next((dtype for kind, dtype in SCALAR_DTYPES.items() if isinstance(value, kind)), None)
+    if dtype is not None:
+        return constant(value, dtype, weak=True)
     raise ArgumentTypeError(
         message(
             f"{op_name}(): {name} is a {type(value).__name__}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -55,10 +56,7 @@ class Size(list):  # type: ignore[type-arg]
 
     def numel(self) -> int:
         """The number of elements."""
-        count = 1
-        for n in self:
-            count *= n
-        return count
+        return math.prod(self)
 
 
 def __repr__(self: Tensor) -> str:

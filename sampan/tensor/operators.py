@@ -9,7 +9,7 @@ from ..ir.program import Value
 from .autograd import tensor_backward
 from .build import OPS
 
-#: The Python operator -> the operator's internal name. In-place forms (``+=``) write into the tensor where one exists.
+#: The Python operator -> the operator's internal name.
 OPERATOR_NAMES = {
     "__add__": "add", "__sub__": "subtract", "__mul__": "multiply", "__truediv__": "divide", "__floordiv__": "floor_divide", "__mod__": "remainder",
     "__pow__": "pow", "__matmul__": "matmul", "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
@@ -27,11 +27,9 @@ def convert_(self: Any, name: str) -> Any:
 def install_operators() -> None:
     """Give the runtime and symbolic Values their operators."""
     for python_name, name in OPERATOR_NAMES.items():
-        if name in OPS:
-            _rt.set_operator(python_name, OPS[name])
-            Value.operators[python_name] = OPS[name]
+        _rt.set_operator(python_name, OPS[name])
+        Value.operators[python_name] = OPS[name]
     _rt.set_symbolic_type(Value)
-    if "add" in OPS:
-        _rt.set_add_op(OPS["add"])
+    _rt.set_add_op(OPS["add"])
     _rt.Tensor.backward = tensor_backward
     _rt.Tensor.convert_ = convert_

@@ -14,12 +14,7 @@ from sampan import _rt
 add, multiply, exp, split = ops.add.op, ops.multiply.op, ops.exp.op, ops.split.op
 
 
-@pytest.fixture(autouse=True)
-def add_op():
-    before = _rt.set_add_op(add)
-    yield
-    _rt.set_add_op(before)
-    assert _rt.grad_enabled()
+pytestmark = pytest.mark.usefixtures("add_op")
 
 
 class TestHooks:

@@ -186,35 +186,55 @@ class LayerList(Layer):
         return layer
 
 
-class LayerDict(Layer):
+class _NamedEntries(Layer):
+    """What LayerDict and ParameterDict share: a mapping over one of the layer's tables of registered entries."""
+
+    _entries: dict[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return self._entries[key]
+
+    def __delitem__(self, key: str) -> None:
+        del self._entries[key]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._entries.keys()
+
+    def items(self) -> Any:
+        """(name, entry) pairs."""
+        return self._entries.items()
+
+    def values(self) -> Any:
+        """The entries."""
+        return self._entries.values()
+
+
+class LayerDict(_NamedEntries):
     """Layers by name, in order of insertion.
 
     Args:
         sublayers: a dict, or (name, layer) pairs, to start with.
     """
 
+    _entries = property(lambda self: self._sub_layers)  # type: ignore[assignment]
+
     def __init__(self, sublayers: Any = None) -> None:
         super().__init__()
         if sublayers is not None:
             self.update(sublayers)
 
-    def __getitem__(self, key: str) -> Layer:
-        return self._sub_layers[key]  # type: ignore[return-value]
-
     def __setitem__(self, key: str, sublayer: Layer) -> None:
         self.add_sublayer(key, sublayer)
-
-    def __delitem__(self, key: str) -> None:
-        del self._sub_layers[key]
-
-    def __len__(self) -> int:
-        return len(self._sub_layers)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sub_layers)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._sub_layers
 
     def clear(self) -> None:
         """Remove all layers."""
@@ -223,18 +243,6 @@ class LayerDict(Layer):
     def pop(self, key: str) -> Layer:
         """Remove the layer of this name; gives it."""
         return self._sub_layers.pop(key)  # type: ignore[return-value]
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._sub_layers.keys()
-
-    def items(self) -> Any:
-        """(name, layer) pairs."""
-        return self._sub_layers.items()
-
-    def values(self) -> Any:
-        """The layers."""
-        return self._sub_layers.values()
 
     def update(self, sublayers: Any) -> None:
         """Add or replace layers from a dict or (name, layer) pairs."""
@@ -295,47 +303,22 @@ class ParameterList(Layer):
         return self
 
 
-class ParameterDict(Layer):
+class ParameterDict(_NamedEntries):
     """Parameters by name, in order of insertion.
 
     Args:
         parameters: a dict, or (name, parameter) pairs, to start with.
     """
 
+    _entries = property(lambda self: self._parameters)  # type: ignore[assignment]
+
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         if parameters is not None:
             self.update(parameters)
 
-    def __getitem__(self, key: str) -> Parameter:
-        return self._parameters[key]  # type: ignore[return-value]
-
     def __setitem__(self, key: str, parameter: Parameter) -> None:
         self.add_parameter(key, parameter)
-
-    def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._parameters
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._parameters.keys()
-
-    def items(self) -> Any:
-        """(name, parameter) pairs."""
-        return self._parameters.items()
-
-    def values(self) -> Any:
-        """The parameters."""
-        return self._parameters.values()
 
     def update(self, parameters: Any) -> None:
         """Add or replace parameters from a dict or (name, parameter) pairs."""

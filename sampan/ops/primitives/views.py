@@ -226,5 +226,5 @@ def _detach(x: Array) -> Array:
 
 
 def detach(x: Value) -> Value:
-    """x, through which no gradient flows; erased before compilation."""
+    """x, through which no gradient flows; once gradients are taken ``simplify_algebra`` removes it."""
     return append("detach", x)
