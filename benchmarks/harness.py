@@ -31,6 +31,7 @@ from cases.case import Case
 
 _WORKER = Path(__file__).with_name("worker.py")
 _FIRST_CALLS = 20  # calls after the first one, over which the peak of memory is taken
+_MODEL_CALLS = 4  # the same for the larger models
 
 
 class WorkerProcess:
@@ -147,25 +148,52 @@ def measure_start(found: list[peers.Peer], threads: int, rounds: int, verbose: b
         "import_s": Outcome("import", "start", most=0.5, against=everyone),
         "cold_s": Outcome("first LeNet step, cold kernel cache", "start", most=5.0, against=everyone),
         "warm_s": Outcome("first LeNet step, warm kernel cache", "start", most=1.0, against=everyone),
-        "peak_mib": Outcome("peak memory of LeNet steps, whole process", "start", "MiB", 1.0, against=("torch",)),
-        "above_import_mib": Outcome("peak memory of LeNet steps, above import", "start", "MiB", 1.0, against=("torch",)),
+        **memory_outcomes("LeNet steps"),
     }
     for _ in range(rounds):
         for peer in found:
             with tempfile.TemporaryDirectory() as cache:
                 for first in ("cold_s", "warm_s"):
-                    worker = WorkerProcess(
-                        peer, threads, verbose, {"FLAGS_kernel_cache_dir": cache} if peer.name == "sampan" else {}
-                    )
-                    answer = worker.ask("once", name=cases.LENET, calls=_FIRST_CALLS)
-                    worker.close()
+                    extra = {"FLAGS_kernel_cache_dir": cache} if peer.name == "sampan" else {}
+                    answer = ask_once(peer, threads, verbose, cases.LENET, _FIRST_CALLS, extra)
                     answer[first] = answer.pop("first_s", None)
-                    for key, outcome in outcomes.items():
-                        if "error" in answer:
-                            outcome.errors[peer.name] = answer["error"]
-                        elif answer.get(key) is not None:
-                            outcome.samples.setdefault(peer.name, []).append(answer[key])
+                    record(answer, peer, outcomes)
     return list(outcomes.values())
+
+
+def measure_memory(case: Case, found: list[peers.Peer], threads: int, rounds: int, verbose: bool) -> list[Outcome]:
+    """The peak memory of a few steps of the case, each framework in fresh processes."""
+    outcomes = memory_outcomes(f"{case.name.partition(',')[0]}, steps")
+    for _ in range(rounds):
+        for peer in found:
+            record(ask_once(peer, threads, verbose, case.name, _MODEL_CALLS, {}), peer, outcomes)
+    return list(outcomes.values())
+
+
+def memory_outcomes(what: str) -> dict[str, Outcome]:
+    """The rows of peak memory, by the key of a worker's answer."""
+    return {
+        "peak_mib": Outcome(f"peak memory of {what}, whole process", "start", "MiB", 1.0, against=("torch",)),
+        "above_import_mib": Outcome(f"peak memory of {what}, above import", "start", "MiB", 1.0, against=("torch",)),
+    }
+
+
+def ask_once(peer: peers.Peer, threads: int, verbose: bool, name: str, calls: int, extra: dict[str, str]) -> dict[str, Any]:
+    """A fresh process's answer to ``once``."""
+    worker = WorkerProcess(peer, threads, verbose, extra)
+    try:
+        return worker.ask("once", name=name, calls=calls)
+    finally:
+        worker.close()
+
+
+def record(answer: dict[str, Any], peer: peers.Peer, outcomes: dict[str, Outcome]) -> None:
+    """Put an answer's numbers, or its error, into the rows."""
+    for key, outcome in outcomes.items():
+        if "error" in answer:
+            outcome.errors[peer.name] = answer["error"]
+        elif answer.get(key) is not None:
+            outcome.samples.setdefault(peer.name, []).append(answer[key])
 
 
 def select(groups: str | None, pattern: str | None) -> list[Case]:
@@ -225,7 +253,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for worker in workers.values():
             worker.close()
     if not parsed.match and (not parsed.groups or "start" in parsed.groups.split(",")):
-        outcomes += measure_start(found, threads, max(1, parsed.rounds // 2), parsed.verbose)
+        rounds = max(1, parsed.rounds // 2)
+        outcomes += measure_start(found, threads, rounds, parsed.verbose)
+        for case in select("models", None):
+            outcomes += measure_memory(case, found, threads, rounds, parsed.verbose)
+            print(report.progress(outcomes[-1]), file=sys.stderr, flush=True)
     names = [p.name for p in found]
     print(report.table(outcomes, names))
     print(report.summary(outcomes, names, threads, parsed.rounds))

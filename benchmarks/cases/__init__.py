@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from . import convolution, eager, elementwise, lenet, matmul, rows
+from . import convolution, eager, elementwise, lenet, matmul, models, rows
 from .case import Case
 
-CASES: tuple[Case, ...] = (*eager.CASES, *matmul.CASES, *elementwise.CASES, *rows.CASES, *convolution.CASES, *lenet.CASES)
+CASES: tuple[Case, ...] = (
+    *eager.CASES,
+    *matmul.CASES,
+    *elementwise.CASES,
+    *rows.CASES,
+    *convolution.CASES,
+    *lenet.CASES,
+    *models.CASES,
+)
 BY_NAME = {case.name: case for case in CASES}
 LENET = lenet.NAME
