@@ -84,6 +84,13 @@ struct LargeBlock {
   size_t bytes;
 };
 
+// Memory that was cut into blocks of one class.
+struct Slab {
+  size_t bytes;
+  uint32_t block_count;
+  uint32_t free_count;  // filled when wholly free slabs are looked for
+};
+
 size_t read_limit_file(const char* path) {
   size_t value = 0;
   if (FILE* f = std::fopen(path, "r")) {
@@ -105,6 +112,12 @@ std::string megabytes(size_t bytes) {
   char text[64];
   std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
   return bytes < 1000000 ? std::to_string(bytes) + " bytes" : text;
+}
+
+[[noreturn]] void refuse_request(size_t bytes, const std::string& why, int64_t allocated, size_t reserved) {
+  throw Error(ErrorKind::kMemory, "cannot allocate " + megabytes(bytes) + ": " + why + "; " + megabytes(static_cast<size_t>(allocated)) + " are in use, " +
+                                      megabytes(reserved) +
+                                      " are reserved.\n  Use a smaller batch, free tensors that are not needed, or raise the limit with set_memory_limit().");
 }
 
 class Central {
@@ -135,6 +148,12 @@ class Central {
     const size_t slab = std::max<size_t>(64 << 10, 4 * block);
     char* memory = static_cast<char*>(map_memory(slab));
     *count = static_cast<uint32_t>(slab / block);
+    try {
+      slabs_.emplace(memory, Slab{slab, *count, 0});
+    } catch (...) {
+      unmap({memory, slab});
+      throw;
+    }
     FreeNode* chain = nullptr;
     for (uint32_t i = *count; i-- > 0;) {
       auto* node = reinterpret_cast<FreeNode*>(memory + i * block);
@@ -226,7 +245,7 @@ class Central {
 
   void empty() {
     std::lock_guard lock(mutex_);
-    while (!cached_.empty()) unmap_oldest();
+    give_up_cached();
   }
 
   void set_limit(size_t bytes) {
@@ -271,20 +290,18 @@ class Central {
   }
 
   [[noreturn]] void refuse(size_t bytes, int system_error) {
-    std::string why = system_error ? "the system refused" : "the limit is " + megabytes(limit_);
-    throw Error(ErrorKind::kMemory, "cannot allocate " + megabytes(bytes) + ": " + why + "; " + megabytes(static_cast<size_t>(allocated_)) + " are in use, " +
-                                        megabytes(reserved_) +
-                                        " are reserved.\n  Use a smaller batch, free tensors that are not needed, or raise the limit with set_memory_limit().");
+    refuse_request(bytes, system_error ? "the system refused" : "the limit is " + megabytes(limit_), allocated_, reserved_);
   }
 
   void* map_memory(size_t bytes) {
     if (reserved_ + bytes > limit_) {
       while (!cached_.empty() && reserved_ + bytes > limit_) unmap_oldest();
+      if (reserved_ + bytes > limit_) unmap_free_slabs();
       if (reserved_ + bytes > limit_) refuse(bytes, 0);
     }
     char* p = try_map(bytes);
     if (!p) {
-      while (!cached_.empty()) unmap_oldest();
+      give_up_cached();
       p = try_map(bytes);
       if (!p) refuse(bytes, 1);
     }
@@ -330,7 +347,43 @@ class Central {
     cached_.pop_front();
   }
 
+  void give_up_cached() {
+    while (!cached_.empty()) unmap_oldest();
+    unmap_free_slabs();
+  }
+
+  // Blocks in the lists of threads count as used: only their thread may touch them.
+  void unmap_free_slabs() noexcept {
+    for (auto& [memory, slab] : slabs_) slab.free_count = 0;
+    for (const FreeList& chain : chains_) {
+      for (FreeNode* node = chain.head; node; node = node->next) ++slab_of(node).free_count;
+    }
+    for (FreeList& chain : chains_) {
+      FreeNode** link = &chain.head;
+      while (FreeNode* node = *link) {
+        const Slab& slab = slab_of(node);
+        if (slab.free_count == slab.block_count) {
+          *link = node->next;
+          --chain.count;
+        } else {
+          link = &node->next;
+        }
+      }
+    }
+    for (auto it = slabs_.begin(); it != slabs_.end();) {
+      if (it->second.free_count == it->second.block_count) {
+        unmap({it->first, it->second.bytes});
+        it = slabs_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+
+  Slab& slab_of(const FreeNode* node) { return std::prev(slabs_.upper_bound(reinterpret_cast<char*>(const_cast<FreeNode*>(node))))->second; }
+
   std::mutex mutex_;
+  std::map<char*, Slab> slabs_;  // of all classes, by address
   FreeList chains_[kClasses];
   ThreadCache* caches_ = nullptr;
   std::list<LargeBlock> cached_;  // oldest first
@@ -363,10 +416,14 @@ void share(ThreadCache* cache, int k, uint32_t count) noexcept {
   Central::get().give_chain(k, head, last, count);
 }
 
+void share_all(ThreadCache* cache) noexcept {
+  for (int k = 0; k < kClasses; ++k) share(cache, k, cache->lists[k].count);
+}
+
 void retire_cache(void* p) {
   auto* cache = static_cast<ThreadCache*>(p);
   thread_cache = nullptr;
-  for (int k = 0; k < kClasses; ++k) share(cache, k, cache->lists[k].count);
+  share_all(cache);
   Central::get().remove_cache(cache);
   delete cache;
 }
@@ -386,7 +443,7 @@ ThreadCache* open_cache() noexcept {
   return thread_cache = cache;
 }
 
-__attribute__((noinline)) void* allocate_slow(size_t bytes) {
+[[maybe_unused]] __attribute__((noinline)) void* allocate_slow(size_t bytes) {
   if (bytes > kSmallLimit) return Central::get().take_large(bytes);
   ThreadCache* cache = thread_cache ? thread_cache : open_cache();
   if (!cache) throw Error(ErrorKind::kMemory, "the system has no memory left for a thread's block cache");
@@ -399,7 +456,7 @@ __attribute__((noinline)) void* allocate_slow(size_t bytes) {
   return allocate_block(bytes);
 }
 
-__attribute__((noinline)) void free_slow(void* block, size_t bytes) noexcept {
+[[maybe_unused]] __attribute__((noinline)) void free_slow(void* block, size_t bytes) noexcept {
   if (bytes > kSmallLimit) return Central::get().give_large(block);
   const int k = size_class(bytes);
   auto* node = static_cast<FreeNode*>(block);
@@ -426,7 +483,7 @@ void* allocate_block(size_t bytes) {
   void* p = bytes > kMaxRequest || bytes + static_cast<size_t>(now.allocated_bytes) > static_cast<size_t>(now.limit_bytes)
                 ? nullptr
                 : std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment);
-  if (!p) throw Error(ErrorKind::kMemory, "cannot allocate " + megabytes(bytes) + ": the limit is " + megabytes(static_cast<size_t>(now.limit_bytes)));
+  if (!p) refuse_request(bytes, "the limit is " + megabytes(static_cast<size_t>(now.limit_bytes)), now.allocated_bytes, static_cast<size_t>(now.reserved_bytes));
   Central::get().account(static_cast<int64_t>(bytes), 1);
   return p;
 }
@@ -474,6 +531,9 @@ void reset_peak_memory() { Central::get().reset_peaks(); }
 
 void set_memory_limit(size_t limit_bytes) { Central::get().set_limit(limit_bytes); }
 
-void empty_cache() { Central::get().empty(); }
+void empty_cache() {
+  if (thread_cache) share_all(thread_cache);
+  Central::get().empty();
+}
 
 }  // namespace sampan

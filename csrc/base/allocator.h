@@ -24,7 +24,7 @@ MemoryStats memory_stats();
 void reset_peak_memory();
 // 0: the default, which is the memory of the machine or of its control group. Applies to reserved memory.
 void set_memory_limit(size_t limit_bytes);
-// Gives cached large blocks back to the system. Slabs of small blocks stay.
+// Gives cached large blocks and wholly free slabs of small blocks back to the system. What other threads keep in their own lists stays.
 void empty_cache();
 
 }  // namespace sampan

@@ -184,10 +184,11 @@ EntryHandle make_entry(nb::handle plan, nb::handle structure, nb::handle saved, 
   }
   if (!entry.inplace.empty()) entry.rewritten_operand.assign(outputs, -1);
   for (const auto& pair : entry.inplace) entry.rewritten_operand[static_cast<size_t>(pair.output)] = pair.operand;
-  for (const int32_t j : entry.differentiable) {
+  for (int32_t j = 0; j < static_cast<int32_t>(outputs); ++j) {
     const int32_t slot = entry.plan->outputs[static_cast<size_t>(j)].slot;
     const bool is_inplace = !entry.inplace.empty() && entry.rewritten_operand[static_cast<size_t>(j)] >= 0;
-    if (slot < entry.plan->input_count && !is_inplace) entry.views.push_back({j, slot});
+    const bool is_cut = !make_backward.is_none() && !std::ranges::count(entry.differentiable, j);
+    if (slot < entry.plan->input_count && !is_inplace && !is_cut) entry.views.push_back({j, slot});
   }
   if (!make_backward.is_none()) entry.backward = std::make_unique<PythonBackward>(std::move(make_backward), &entry);
   return {std::move(made)};

@@ -145,6 +145,7 @@ class PythonNode final : public Node {
       if (wants_grad(*t) && !producer(*t)) {
         throw Error(ErrorKind::kValue, name_ + ": output " + std::to_string(j) + " is a leaf tensor that wants a gradient, and cannot be changed in place");
       }
+      if (EagerMeta* meta = meta_if_any(*t)) meta->view = nullptr;  // what a forward returns has the history that its backward describes
       set_history(*t, Ref<Node>(this), static_cast<uint32_t>(j));
     }
   }

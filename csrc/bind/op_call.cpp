@@ -7,6 +7,7 @@
 #include "bind/entry_object.h"
 #include "bind/owned.h"
 #include "eager/profile.h"
+#include "eager/view.h"
 #include "exec/copy.h"
 
 namespace sampan {
@@ -175,18 +176,11 @@ bool write_out(const OpObject& op, PyObject* out, PyObject* result) {
   if (target->dtype() != source->dtype()) {
     throw Error(ErrorKind::kDType, std::string(op_name(op)) + ": out is " + layout_text(*target->layout) + ", and the result " + layout_text(*source->layout));
   }
-  if (eager_state.grad_enabled && wants_grad(*target) && !producer(*target)) {
-    throw Error(ErrorKind::kValue, std::string(op_name(op)) + ": out is a leaf tensor that wants a gradient, and cannot be overwritten");
-  }
+  const bool record = eager_state.grad_enabled && (wants_grad(*target) || wants_grad(*source));
+  if (record) check_rewritable(*target, std::string(op_name(op)) + ": out");
   copy_into(*target, *source);
   target->storage->version.fetch_add(1, std::memory_order_relaxed);
-  if (!eager_state.grad_enabled) return true;
-  if (wants_grad(*source)) {
-    const Edge edge = gradient_edge(*source);
-    set_history(*target, edge.node, edge.index);
-  } else {
-    detach_in_place(*target);
-  }
+  if (record) rewrite_history(*target, wants_grad(*source) ? gradient_edge(*source) : Edge());
   return true;
 }
 

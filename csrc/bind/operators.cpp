@@ -8,6 +8,7 @@
 #include "bind/eager.h"
 #include "bind/op_call.h"
 #include "bind/owned.h"
+#include "eager/view.h"
 #include "exec/copy.h"
 
 namespace sampan {
@@ -166,7 +167,11 @@ Ref<Tensor> simple_view(const Tensor& t, PyObject* index) {
 
 PyObject* get_item(PyObject* self, PyObject* index) {
   try {
-    if (Ref<Tensor> view = simple_view(tensor_of(self), index)) return wrap(std::move(view));
+    Tensor& t = tensor_of(self);
+    if (Ref<Tensor> view = simple_view(t, index)) {
+      link_view(*view, t);
+      return wrap(std::move(view));
+    }
   } catch (...) {
     set_python_error();
     return nullptr;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "eager/view.h"
 #include "exec/copy.h"
 
 namespace sampan {
@@ -93,6 +94,7 @@ nb::object tensor_over(nb::handle storage, nb::handle layout, int64_t offset_byt
 // The object stays, what it looks at changes: the version moves on with the new storage, so that a tape that saved the old one notices.
 void rebind(nb::handle dst, nb::handle src) {
   Tensor &d = to_tensor(dst), &s = to_tensor(src);
+  if (!(d.storage == s.storage)) part_from_views(d);
   d.storage = s.storage;
   d.layout = s.layout;
   d.offset_bytes = s.offset_bytes;

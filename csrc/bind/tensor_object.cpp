@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "bind/handles.h"
+#include "eager/node.h"
 
 namespace sampan {
 
@@ -139,15 +140,20 @@ PyObject* get_layout(PyObject* self, void*) { return wrap_layout(tensor_of(self)
 PyObject* get_storage(PyObject* self, void*) { return wrap_storage(tensor_of(self).storage); }
 PyObject* get_stop_gradient(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).stop_gradient); }
 
-int set_stop_gradient(PyObject* self, PyObject* value, void*) {
+int assign_stop_gradient(PyObject* self, PyObject* value, void*) {
   if (!value) {
     PyErr_SetString(PyExc_AttributeError, "stop_gradient cannot be deleted");
     return -1;
   }
   const int flag = PyObject_IsTrue(value);
   if (flag < 0) return -1;
-  tensor_of(self).stop_gradient = flag != 0;
-  return 0;
+  try {
+    set_stop_gradient(tensor_of(self), flag != 0);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
 }
 
 PyObject* is_contiguous(PyObject* self, PyObject*) { return PyBool_FromLong(tensor_of(self).layout->is_contiguous); }
@@ -225,7 +231,7 @@ PyGetSetDef getset[] = {
     {"inplace_version", get_version, nullptr, "How many in-place writes its storage has seen.", nullptr},
     {"layout", get_layout, nullptr, "Its dtype, shape and strides as one object.", nullptr},
     {"storage", get_storage, nullptr, "The memory that it views.", nullptr},
-    {"stop_gradient", get_stop_gradient, set_stop_gradient, "Whether no gradient flows to it.", nullptr},
+    {"stop_gradient", get_stop_gradient, assign_stop_gradient, "Whether no gradient flows to it.", nullptr},
     {},
 };
 

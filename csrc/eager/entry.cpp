@@ -102,29 +102,19 @@ void Entry::check_operands(Tensor* const* operands, size_t count) const {
 }
 
 void Entry::check_inplace(Tensor* const* operands) const {
-  for (const auto& pair : inplace) {
-    const Tensor& t = *operands[pair.operand];
-    if (eager_state.grad_enabled && wants_grad(t) && (!producer(t) || views_leaf(t))) {
-      throw Error(ErrorKind::kValue, op_name + ": " + operand_name(pair.operand) + (producer(t) ? ", a view of" : ",") + " a leaf tensor that wants a gradient (" + layout_text(*t.layout) +
-                                         ", stop_gradient=False), cannot be changed in place: its value from before is what the gradient belongs to.\n"
-                                         "  Use the form that returns a new tensor, or change it under no_grad().");
-    }
-  }
+  for (const auto& pair : inplace) check_rewritable(*operands[pair.operand], op_name + ": " + operand_name(pair.operand));
 }
 
 void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_count, Ref<Tensor>* outputs, bool record) {
   const Entry& e = *entry;
   if (e.inplace.empty()) [[likely]] {
     run_plan(e, operands, operand_count, outputs);
-    if (!record || !e.backward) return;
-    record_node(entry, operands, operand_count, outputs);
-    for (const auto& pair : e.views) {
-      if (wants_grad(*operands[pair.operand])) link_view(*outputs[pair.output], *operands[pair.operand]);
-    }
+    if (record && e.backward) record_node(entry, operands, operand_count, outputs);
+    for (const auto& pair : e.views) link_view(*outputs[pair.output], *operands[pair.operand]);
     return;
   }
 
-  e.check_inplace(operands);
+  if (record) e.check_inplace(operands);
   Ref<EntryNode> node;
   try {
     run_plan(e, operands, operand_count, outputs);
@@ -134,15 +124,14 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
     for (const auto& pair : e.inplace) bump_version(*operands[pair.operand]->storage);
     throw;
   }
-  std::vector<Tensor*> rewritten;
+  std::vector<bool> is_rewritten;
   for (const auto& pair : e.inplace) {
     Tensor& target = *operands[pair.operand];
     const Tensor& written = *outputs[pair.output];
     // A new layout over the same memory (reshape_, squeeze_) writes nothing; new memory (cast_) leaves the old as it was.
-    if (written.storage == target.storage && written.layout == target.layout) {
-      bump_version(*target.storage);
-      if (record) rewritten.push_back(&target);
-    }
+    is_rewritten.push_back(written.storage == target.storage && written.layout == target.layout);
+    if (is_rewritten.back()) bump_version(*target.storage);
+    if (!(written.storage == target.storage)) part_from_views(target);
     target.storage = written.storage;
     target.layout = written.layout;
     target.offset_bytes = written.offset_bytes;
@@ -150,19 +139,22 @@ void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_
   if (node) node->save_outputs(outputs);
   for (const auto& pair : e.inplace) outputs[pair.output] = nullptr;
   if (!record) return;
-  for (const auto& pair : e.inplace) {
-    if (node && std::ranges::count(e.differentiable, pair.output)) continue;
-    Tensor& target = *operands[pair.operand];
-    if (std::ranges::count(rewritten, &target) && meta_if_any(target)) write_through_view(target, true);
-    detach_in_place(target);
+  if (node) {
+    for (const int32_t j : e.differentiable) {
+      if (e.rewritten_operand[static_cast<size_t>(j)] < 0) set_history(*outputs[j], node, static_cast<uint32_t>(j));
+    }
   }
-  if (!node) return;
-  for (const int32_t j : e.differentiable) {
-    const int32_t operand = e.rewritten_operand[static_cast<size_t>(j)];
-    set_history(operand < 0 ? *outputs[j] : *operands[operand], node, static_cast<uint32_t>(j));
-  }
-  for (Tensor* t : rewritten) {
-    if (meta_if_any(*t)) write_through_view(*t, false);
+  for (size_t k = 0; k < e.inplace.size(); ++k) {
+    Tensor& target = *operands[e.inplace[k].operand];
+    const int32_t j = e.inplace[k].output;
+    const Edge history = node && std::ranges::count(e.differentiable, j) ? Edge{node, static_cast<uint32_t>(j)} : Edge();
+    if (is_rewritten[k]) {
+      rewrite_history(target, history);
+    } else if (history.node) {
+      set_history(target, history.node, history.index);
+    } else {
+      detach_in_place(target);
+    }
   }
 }
 

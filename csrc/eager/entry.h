@@ -47,7 +47,7 @@ struct Entry final : RefCounted {
   std::vector<int32_t> differentiable;
   std::vector<Pair> inplace;
   std::vector<int32_t> rewritten_operand;  // per output of the Plan, -1 for a new tensor; empty without in-place pairs
-  std::vector<Pair> views;  // differentiable outputs over an operand's memory that are not in-place
+  std::vector<Pair> views;  // outputs over an operand's memory that are not in-place, and not cut from its history
   std::unique_ptr<BackwardBuilder> backward;  // null: no gradient
   bool lets_others_run = false;               // while the Plan runs: Python's lock is given up, or a host function is called
   std::string op_name = "op";
@@ -61,7 +61,7 @@ struct Entry final : RefCounted {
   // Raises Error(kRuntime) when the Plan was not made for these operands, since a run would read outside their memory, and
   // Error(kValue) when one that is to be rewritten has elements that share memory.
   void check_operands(Tensor* const* operands, size_t count) const;
-  // Raises Error(kValue) when an output would overwrite a leaf that wants a gradient.
+  // Raises Error(kValue) when a recorded run would overwrite a leaf that wants a gradient, or a view whose history cannot be known.
   void check_inplace(Tensor* const* operands) const;
 
  private:

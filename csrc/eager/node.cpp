@@ -84,7 +84,16 @@ void LeafNode::backward(std::span<Ref<Tensor>> grads, std::span<Ref<Tensor>>, bo
   for (const auto& h : hooks) h.hook->call(grad);
 }
 
-EagerMeta::~EagerMeta() { leave_node(); }
+EagerMeta::~EagerMeta() {
+  leave_node();
+  // A gradient may have a gradient, and so on: they die one after the other, never inside each other.
+  Ref<Tensor> last = std::move(grad);
+  while (last && last->use_count() == 1) {
+    EagerMeta* meta = meta_if_any(*last);
+    Ref<Tensor> next = meta ? std::move(meta->grad) : nullptr;
+    last = std::move(next);
+  }
+}
 
 int EagerMeta::visit_python(VisitObject visit, void* arg) const { return node && node->use_count() == 1 ? node->visit_python(visit, arg) : 0; }
 
@@ -107,11 +116,10 @@ EagerMeta& meta_of(Tensor& t) {
 
 Edge gradient_edge(Tensor& t) {
   EagerMeta& meta = meta_of(t);
+  if (meta.view) [[unlikely]] refresh_view(meta);
   if (!meta.node) {
     meta.node = make_ref<LeafNode>(&meta);
     meta.index = 0;
-  } else if (meta.view) [[unlikely]] {
-    refresh_view(meta);
   }
   return {meta.node, meta.index};
 }
@@ -123,6 +131,10 @@ void set_history(Tensor& t, Ref<Node> node, uint32_t index) {
   meta.node = std::move(node);
   meta.index = index;
   t.stop_gradient = !meta.node;
+  if (!meta.node) return;
+  for (ViewLink* link = meta.views; link; link = link->next) {
+    if (link->owner.self->storage == t.storage) link->owner.self->stop_gradient = false;
+  }
 }
 
 Ref<Tensor> alias_with_history(const Tensor& t, const Edge& edge) {
@@ -137,13 +149,21 @@ Ref<Tensor> alias_with_history(const Tensor& t, const Edge& edge) {
 }
 
 void detach_in_place(Tensor& t) {
-  if (producer(t)) {
-    EagerMeta& meta = *meta_if_any(t);
-    set_history(t, nullptr, 0);
-    meta.retains_grad = false;
-    meta.view = nullptr;
+  if (EagerMeta* meta = meta_if_any(t)) {
+    meta->view = nullptr;
+    if (producer(t)) {
+      set_history(t, nullptr, 0);
+      meta->retains_grad = false;
+    }
   }
   t.stop_gradient = true;
+}
+
+void set_stop_gradient(Tensor& t, bool stops) {
+  EagerMeta* meta = meta_if_any(t);
+  // The user decides what a view is from now on: a constant, or a leaf.
+  if (meta && meta->view && (stops || !producer(t))) meta->view = nullptr;
+  t.stop_gradient = stops;
 }
 
 void retain_grad(Tensor& t) {

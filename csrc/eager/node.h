@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/allocator.h"
 #include "eager/state.h"
 
 namespace sampan {
@@ -107,13 +108,31 @@ class LeafNode final : public Node {
   EagerMeta* owner;  // null after the tensor died: its gradient is then of no interest
 };
 
-// Of a recorded view: the tensor that owns the memory, and the node that it had when the view's history was made.
-struct ViewLink {
-  Ref<Tensor> base;  // itself no view
-  Ref<Node> base_node;
+// Made and ended as often as tensors are: in a block of their allocator, which is several times as fast as malloc.
+template <class T>
+struct SmallBlock {
+  static void* operator new(size_t size_bytes) { return allocate_block(size_bytes); }
+  static void operator delete(void* p) { free_block(p, sizeof(T)); }
 };
 
-struct EagerMeta final : AutogradMeta {
+// Of a view: the tensor that owns the memory. The links of one base form a list, so that it finds its living views.
+struct ViewLink final : SmallBlock<ViewLink> {
+  ViewLink(EagerMeta& view, Tensor& base_tensor, bool unrecorded);
+  ~ViewLink() { leave(); }
+  ViewLink(const ViewLink&) = delete;
+  ViewLink& operator=(const ViewLink&) = delete;
+  void join(Tensor& base_tensor);
+  void leave();
+
+  EagerMeta& owner;
+  Ref<Tensor> base;     // itself no view
+  Ref<Node> base_node;  // what the base had when the view's history was made
+  bool is_unrecorded;   // made of a base that wants a gradient while nothing was recorded
+  ViewLink* next = nullptr;
+  ViewLink** to_this = nullptr;
+};
+
+struct EagerMeta final : AutogradMeta, SmallBlock<EagerMeta> {
   explicit EagerMeta(Tensor* tensor) : self(tensor) {}
   ~EagerMeta() override;
   int visit_python(VisitObject visit, void* arg) const override;
@@ -127,8 +146,12 @@ struct EagerMeta final : AutogradMeta {
   bool persistable = false;
   Ref<Tensor> grad;
   std::unique_ptr<std::string> name;
-  std::unique_ptr<ViewLink> view;  // null unless it is a recorded view
+  std::unique_ptr<ViewLink> view;  // null unless it is a view
+  ViewLink* views = nullptr;       // of this tensor
 };
+
+// Gives a view a new history when the tensor behind it was rewritten since.
+void refresh_view(EagerMeta& meta);
 
 inline EagerMeta* meta_if_any(const Tensor& t) { return static_cast<EagerMeta*>(t.autograd.get()); }
 EagerMeta& meta_of(Tensor& t);
@@ -136,18 +159,21 @@ EagerMeta& meta_of(Tensor& t);
 inline bool wants_grad(const Tensor& t) { return !t.stop_gradient && is_differentiable(t.dtype()); }
 inline Node* producer(const Tensor& t) {
   EagerMeta* m = meta_if_any(t);
+  if (m && m->view) [[unlikely]] refresh_view(*m);
   return m && m->node && m->node->kind() != Node::Kind::kLeaf ? m->node.get() : nullptr;
 }
 inline bool is_leaf(const Tensor& t) { return t.stop_gradient || !producer(t); }
 
 // Where t's gradient goes; makes the accumulation node of a leaf.
 Edge gradient_edge(Tensor& t);
-// Makes t the index-th output of node, and a tensor that wants a gradient.
+// Makes t the index-th output of node, and a tensor that wants a gradient; so are its views from then on.
 void set_history(Tensor& t, Ref<Node> node, uint32_t index);
 // A tensor over the same memory whose gradient goes along edge (nowhere for a null edge).
 Ref<Tensor> alias_with_history(const Tensor& t, const Edge& edge);
 // Cuts t from the graph.
 void detach_in_place(Tensor& t);
+// What the user sets; a view without history then leaves the tensor behind it.
+void set_stop_gradient(Tensor& t, bool stops);
 void retain_grad(Tensor& t);
 void add_hook(Tensor& t, Ref<GradHook> hook);
 void add_accumulated_hook(Tensor& t, Ref<GradHook> hook);

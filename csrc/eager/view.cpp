@@ -1,116 +1,126 @@
 #include "eager/view.h"
 
 #include "base/error.h"
-#include "exec/copy.h"
+#include "eager/view_map.h"
 
 namespace sampan {
 namespace {
-
-void fill_zeros(const Tensor& t) {
-  const int64_t zero = 0;
-  fill_elements(t.data(), *t.layout, &zero, DType::k_int64);
-}
-
-// Where a view lies in its base, and the gradients of both.
-class ViewNodeBase : public Node {
- public:
-  ViewNodeBase(const Tensor& view, const Tensor& base)
-      : Node(Kind::kOther), base_(base.layout), view_(view.layout), offset_bytes_(view.offset_bytes - base.offset_bytes) {}
-  uint32_t output_count() const override { return 1; }
-
- protected:
-  void check(bool create_graph) const {
-    if (create_graph) throw Error(ErrorKind::kNotImplemented, "a view that was changed in place has no second derivative; use the forms that return a new tensor" + where());
-    for (int i = 0; i < view_->rank; ++i) {
-      if (base_->is_dense && (view_->shape[i] <= 1 || view_->strides[i])) continue;
-      throw Error(ErrorKind::kNotImplemented, "a view with repeated elements was changed in place; use the form that returns a new tensor" + where());
-    }
-  }
-  // The part of a gradient that has the base's own layout which belongs to the view.
-  Ref<Tensor> part_of(const Tensor& base_grad) const { return view_storage(base_grad.storage, view_, base_grad.offset_bytes + offset_bytes_); }
-
-  const Ref<const Layout> base_, view_;
-  const int64_t offset_bytes_;
-};
-
-// The base after the view was rewritten: its gradient goes to the old base, and inside the view to the operation that wrote there.
-class ViewWriteNode final : public ViewNodeBase {
- public:
-  ViewWriteNode(const Tensor& view, const Tensor& base, Edge old_base, Edge written) : ViewNodeBase(view, base), edges_{std::move(old_base), std::move(written)} {}
-  std::string name() const override { return "view_write_grad"; }
-  const Layout* output_layout(uint32_t) const override { return base_.get(); }
-  std::span<Edge> edges() override { return edges_; }
-  void backward(std::span<Ref<Tensor>> grads, std::span<Ref<Tensor>> input_grads, bool create_graph) override {
-    check(create_graph);
-    Ref<Tensor> outside = empty_tensor(base_);
-    copy_into(*outside, *grads[0]);
-    const Ref<Tensor> part = part_of(*outside);
-    input_grads[1] = copy_tensor(*part, part->dtype());
-    fill_zeros(*part);
-    input_grads[0] = std::move(outside);
-  }
-
- private:
-  Edge edges_[2];
-};
-
-// A view of a base that was rewritten after the view was made.
-class ViewReadNode final : public ViewNodeBase {
- public:
-  ViewReadNode(const Tensor& view, const Tensor& base, Edge new_base) : ViewNodeBase(view, base), edge_(std::move(new_base)) {}
-  std::string name() const override { return "view_grad"; }
-  const Layout* output_layout(uint32_t) const override { return view_.get(); }
-  std::span<Edge> edges() override { return {&edge_, 1}; }
-  void backward(std::span<Ref<Tensor>> grads, std::span<Ref<Tensor>> input_grads, bool create_graph) override {
-    check(create_graph);
-    Ref<Tensor> whole = empty_tensor(base_);
-    fill_zeros(*whole);
-    copy_into(*part_of(*whole), *grads[0]);
-    input_grads[0] = std::move(whole);
-  }
-
- private:
-  Edge edge_;
-};
 
 Node* node_of(const Tensor& t) {
   const EagerMeta* meta = meta_if_any(t);
   return meta ? meta->node.get() : nullptr;
 }
 
+// The link of a view that still looks at its base's memory. One that was given other memory is no view any more.
+ViewLink* living_link(EagerMeta* meta) {
+  if (!meta || !meta->view) return nullptr;
+  if (!(meta->view->base->storage == meta->self->storage)) meta->view = nullptr;
+  return meta->view.get();
+}
+
+// A tensor that was overwritten by constants takes the histories of its views along.
+void forget_histories(EagerMeta& meta) {
+  for (ViewLink* link = meta.views; link; link = link->next) {
+    Tensor& view = *link->owner.self;
+    if (!(view.storage == meta.self->storage)) continue;
+    if (link->owner.node) set_history(view, nullptr, 0);
+    link->owner.retains_grad = false;
+    link->base_node = nullptr;
+    view.stop_gradient = true;
+  }
+}
+
 }  // namespace
 
-void link_view(Tensor& view, Tensor& base) {
-  const EagerMeta* base_meta = meta_if_any(base);
-  Tensor& root = base_meta && base_meta->view ? *base_meta->view->base : base;
-  meta_of(view).view = std::make_unique<ViewLink>(ViewLink{Ref<Tensor>(&root), Ref<Node>(node_of(root))});
+ViewLink::ViewLink(EagerMeta& view, Tensor& base_tensor, bool unrecorded) : owner(view), is_unrecorded(unrecorded) { join(base_tensor); }
+
+void ViewLink::join(Tensor& base_tensor) {
+  EagerMeta& meta = meta_of(base_tensor);
+  base = Ref<Tensor>(&base_tensor);
+  base_node = meta.node;
+  next = meta.views;
+  if (next) next->to_this = &next;
+  to_this = &meta.views;
+  meta.views = this;
+}
+
+void ViewLink::leave() {
+  *to_this = next;
+  if (next) next->to_this = to_this;
+}
+
+void link_view(Tensor& view, Tensor& source) {
+  if (!is_differentiable(view.dtype()) || view.dtype() != source.dtype()) return;
+  const ViewLink* outer = living_link(meta_if_any(source));
+  Tensor& base = outer ? *outer->base : source;
+  const bool is_unrecorded = (outer && outer->is_unrecorded) || (!eager_state.grad_enabled && wants_grad(source));
+  EagerMeta& meta = meta_of(view);
+  meta.view = std::make_unique<ViewLink>(meta, base, is_unrecorded);
 }
 
 void refresh_view(EagerMeta& meta) {
-  Tensor& base = *meta.view->base;
-  Tensor& view = *meta.self;
-  if (node_of(base) == meta.view->base_node.get() || !wants_grad(base) || !(base.storage == view.storage)) return;
+  ViewLink* link = living_link(&meta);
+  if (!link || meta.self->stop_gradient) return;
+  Tensor& base = *link->base;
+  if (node_of(base) == link->base_node.get() || !wants_grad(base)) return;
   const Edge edge = gradient_edge(base);
-  meta.view->base_node = edge.node;
-  set_history(view, make_ref<ViewReadNode>(view, base, edge), 0);
+  link->base_node = edge.node;
+  set_history(*meta.self, make_ref<ViewMapNode>(ViewMap::kRead, ViewPlace(*meta.self, base), edge), 0);
 }
 
-void write_through_view(Tensor& view, bool is_constant) {
-  EagerMeta& meta = *meta_if_any(view);
-  if (!meta.view) return;
-  Tensor& base = *meta.view->base;
-  if (!(base.storage == view.storage)) {
-    meta.view = nullptr;
+void rewrite_history(Tensor& target, const Edge& written) {
+  EagerMeta* meta = meta_if_any(target);
+  ViewLink* link = living_link(meta);
+  if (!link || !(written.node || wants_grad(*link->base))) {
+    if (written.node) return set_history(target, written.node, written.index);
+    detach_in_place(target);
+    if (meta) forget_histories(*meta);
     return;
   }
-  Ref<Node> node = make_ref<ViewWriteNode>(view, base, wants_grad(base) ? gradient_edge(base) : Edge(), is_constant ? Edge() : Edge{meta.node, meta.index});
-  meta.view->base_node = node;
+  Tensor& base = *link->base;
+  Ref<Node> node = make_ref<ViewWriteNode>(ViewPlace(target, base), wants_grad(base) ? gradient_edge(base) : Edge(), written);
+  // Without a history of its own the view gets one from its base when it is used next.
+  if (written.node) {
+    set_history(target, written.node, written.index);
+    link->base_node = node;
+  }
   set_history(base, std::move(node), 0);
 }
 
-bool views_leaf(const Tensor& t) {
+void part_from_views(Tensor& t) {
+  EagerMeta* meta = meta_if_any(t);
+  if (!meta) return;
+  meta->view = nullptr;
+  if (!meta->views) return;
+  const Ref<Tensor> left = alias_tensor(t);
+  left->stop_gradient = t.stop_gradient;
+  // A leaf's history is the leaf: what its views add to it still arrives there.
+  if (wants_grad(t)) {
+    const Edge edge = gradient_edge(t);
+    set_history(*left, edge.node, edge.index);
+  }
+  while (ViewLink* link = meta->views) {
+    const Ref<Node> base_node = std::move(link->base_node);
+    link->leave();
+    link->join(*left);
+    link->base_node = base_node;
+  }
+}
+
+void check_rewritable(const Tensor& t, const std::string& what) {
   const EagerMeta* meta = meta_if_any(t);
-  return meta && meta->view && wants_grad(*meta->view->base) && !producer(*meta->view->base);
+  const ViewLink* link = meta && meta->view && meta->view->base->storage == t.storage ? meta->view.get() : nullptr;
+  const bool is_leaf_view = link && wants_grad(*link->base) && !producer(*link->base);
+  if ((wants_grad(t) && !producer(t)) || is_leaf_view) {
+    throw Error(ErrorKind::kValue, what + (is_leaf_view ? ", a view of" : ",") + " a leaf tensor that wants a gradient (" + layout_text(*t.layout) +
+                                       "), cannot be changed in place: its value from before is what the gradient belongs to.\n"
+                                       "  Use the form that returns a new tensor, or change it under no_grad().");
+  }
+  if (link && link->is_unrecorded) {
+    throw Error(ErrorKind::kValue, what + ", a view that was made under no_grad() of a tensor that wants a gradient (" + layout_text(*t.layout) +
+                                       "), cannot be changed in place while gradients are recorded: whether the change belongs to that tensor's history cannot be known.\n"
+                                       "  Make the view outside of no_grad(), change it under no_grad(), or detach() it.");
+  }
 }
 
 }  // namespace sampan

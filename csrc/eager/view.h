@@ -1,16 +1,16 @@
-// Views that are written in place: the write belongs to the history of the tensor behind them too.
+// Views and in-place writes: a write to a view belongs to the history of the tensor behind it too, and its other views see it.
 #pragma once
 #include "eager/node.h"
 
 namespace sampan {
 
-// Notes that view, a recorded output, looks at base's memory.
-void link_view(Tensor& view, Tensor& base);
-// Gives a view a new history when the tensor behind it was rewritten since.
-void refresh_view(EagerMeta& meta);
-// After view was rewritten by a recorded operation, and has its new history; is_constant: what was written has no gradient.
-void write_through_view(Tensor& view, bool is_constant);
-// Whether the tensor behind a view is a leaf that wants a gradient, so that the view must not be rewritten.
-bool views_leaf(const Tensor& t);
+// Notes that view, a new tensor, looks at source's memory.
+void link_view(Tensor& view, Tensor& source);
+// After target's elements were rewritten by a call while gradients are recorded. written: their history; none when they are constants.
+void rewrite_history(Tensor& target, const Edge& written);
+// Before t looks at other memory: its views stay with each other, behind a tensor that t leaves them.
+void part_from_views(Tensor& t);
+// Raises Error(kValue) that begins with what when a recorded call must not rewrite t.
+void check_rewritable(const Tensor& t, const std::string& what);
 
 }  // namespace sampan

@@ -17,6 +17,10 @@ def stats(name: str) -> int:
     return _rt.memory_stats()[name]
 
 
+_held = _rt.empty([1], "uint8")
+caching = pytest.mark.skipif(stats("reserved_bytes") == 0, reason="a sanitized build caches nothing")
+
+
 def test_blocks_start_at_multiples_of_64():
     for size in (0, 1, 17, 100, 1000, 5000, 70_000, 300_000, 5 * MB):
         assert _rt.empty([size], "uint8").data_ptr() % 64 == 0
@@ -30,6 +34,7 @@ def test_allocated_bytes_return_to_where_they_were():
     assert stats("allocated_bytes") == before
 
 
+@caching
 def test_a_large_block_is_reused_without_asking_the_system():
     _rt.empty([64 * MB], "uint8")
     requests = stats("system_count")
@@ -57,11 +62,72 @@ def test_peak_follows_what_was_in_use():
     assert stats("peak_allocated_bytes") == stats("allocated_bytes")
 
 
+@caching
 def test_empty_cache_gives_large_blocks_back():
     _rt.empty([32 * MB], "uint8")
     before = stats("reserved_bytes")
     _rt.empty_cache()
     assert stats("reserved_bytes") <= before - 32 * MB
+
+
+@caching
+@pytest.mark.parametrize("size", [1, 900, 1100, 5000, 60_000, 250_000])
+def test_empty_cache_gives_slabs_back_that_are_wholly_free(size):
+    _rt.empty_cache()
+    before = stats("reserved_bytes")
+    held = [_rt.empty([size], "uint8") for _ in range(8 * MB // size if size > 100 else 20_000)]
+    kept = held[len(held) // 2]
+    _rt.fill(kept, 7)
+    grown = stats("reserved_bytes") - before
+    assert grown > MB
+    held.clear()
+    _rt.empty_cache()
+    # the slab of the block that is in use stays, and so do blocks that Python objects of tensors are made of
+    assert stats("reserved_bytes") - before < min(grown // 2, 2 * MB)
+    assert set(kept.tolist()) == {7}
+    again = [_rt.empty([size], "uint8") for _ in range(100)]
+    for k, tensor in enumerate(again):
+        _rt.fill(tensor, k)
+    assert all(set(tensor.tolist()) == {k} for k, tensor in enumerate(again))
+    assert set(kept.tolist()) == {7}
+
+
+@caching
+def test_free_slabs_are_given_up_before_the_limit_refuses():
+    _rt.empty_cache()
+    held = [_rt.empty([60_000], "uint8") for _ in range(500)]
+    worker = threading.Thread(target=held.clear)  # its lists are shared when it ends
+    worker.start()
+    worker.join()
+    limit = stats("reserved_bytes") + 4 * MB
+    _rt.set_memory_limit(limit)
+    try:
+        assert _rt.empty([20 * MB], "uint8").size == 20 * MB
+    finally:
+        _rt.set_memory_limit(0)
+
+
+@caching
+def test_emptying_the_cache_while_other_threads_allocate():
+    stop = threading.Event()
+    wrong = []
+
+    def work(value: int) -> None:
+        while not stop.is_set():
+            held = [_rt.empty([n], "uint8") for n in (10, 700, 3000, 70_000) for _ in range(20)]
+            for tensor in held:
+                _rt.fill(tensor, value)
+            wrong.extend(tensor for tensor in held if not (tensor.numpy_view() == value).all())
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for t in threads:
+        t.start()
+    for _ in range(200):
+        _rt.empty_cache()
+    stop.set()
+    for t in threads:
+        t.join()
+    assert not wrong
 
 
 def test_changing_sizes_do_not_pile_up():

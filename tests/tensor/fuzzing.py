@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import random
@@ -9,10 +10,11 @@ import resource
 import signal
 import struct
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -173,10 +175,11 @@ def fuzz(names: list[tuple[str, Callable[..., Any]]], calls: int = 30, seed: int
     at, _skip = 0, 0
     while at < len(names):
         reading, writing = os.pipe()
+        traceback = tempfile.TemporaryFile("w+")
         pid = os.fork()
         if pid == 0:
             os.close(reading)
-            _child(names[at:], calls, seed, limit_s, writing)
+            _child(names[at:], calls, seed, limit_s, writing, traceback)
         os.close(writing)
         last, last_name, done = "", at, False
         with os.fdopen(reading, "rb") as pipe:
@@ -197,15 +200,21 @@ def fuzz(names: list[tuple[str, Callable[..., Any]]], calls: int = 30, seed: int
         signal_name = (
             signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.waitstatus_to_exitcode(status)}"
         )
-        faults.append(Fault(last, "did not return in time" if signal_name == "SIGALRM" else f"ended the process: {signal_name}"))
+        what = "did not return in time" if signal_name == "SIGALRM" else f"ended the process: {signal_name}"
+        traceback.seek(0)
+        faults.append(Fault(last, f"{what}\n{traceback.read()}"))
         at = last_name + 1
     return faults
 
 
-def _child(names: list[tuple[str, Callable[..., Any]]], calls: int, seed: int, limit_s: int, writing: int) -> None:
+def _child(
+    names: list[tuple[str, Callable[..., Any]]], calls: int, seed: int, limit_s: int, writing: int, traceback: TextIO
+) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    faulthandler.enable(traceback)
+    faulthandler.register(signal.SIGALRM, traceback, chain=True)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
