@@ -172,39 +172,41 @@ def run_calls(name: str, function: Callable[..., Any], calls: int, seed: int, re
 def fuzz(names: list[tuple[str, Callable[..., Any]]], calls: int = 30, seed: int = 0, limit_s: int = 20) -> list[Fault]:
     """The faults that the functions show in ``calls`` calls each."""
     faults: list[Fault] = []
-    at, _skip = 0, 0
+    at = 0
     while at < len(names):
-        reading, writing = os.pipe()
-        traceback = tempfile.TemporaryFile("w+")
-        pid = os.fork()
-        if pid == 0:
-            os.close(reading)
-            _child(names[at:], calls, seed, limit_s, writing, traceback)
-        os.close(writing)
-        last, last_name, done = "", at, False
-        with os.fdopen(reading, "rb") as pipe:
-            while True:
-                head = pipe.read(4)
-                if len(head) < 4:
-                    break
-                kind, position, text = pickle.loads(pipe.read(struct.unpack("<I", head)[0]))
-                if kind == "call":
-                    last, last_name = text, at + position
-                elif kind == "fault":
-                    faults.append(Fault(last, text))
-                else:
-                    done = True
-        status = os.waitpid(pid, 0)[1]
-        if done:
-            break
-        signal_name = (
-            signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.waitstatus_to_exitcode(status)}"
-        )
-        what = "did not return in time" if signal_name == "SIGALRM" else f"ended the process: {signal_name}"
-        traceback.seek(0)
-        faults.append(Fault(last, f"{what}\n{traceback.read()}"))
-        at = last_name + 1
+        with tempfile.TemporaryFile("w+") as traceback:
+            at += _fuzz_until_it_ends(names[at:], calls, seed, limit_s, traceback, faults)
     return faults
+
+
+def _fuzz_until_it_ends(
+    names: list[tuple[str, Callable[..., Any]]], calls: int, seed: int, limit_s: int, traceback: TextIO, faults: list[Fault]
+) -> int:
+    """Call the functions in one child; gives how many it got through, the one included that ended it."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _child(names, calls, seed, limit_s, writing, traceback)
+    os.close(writing)
+    last, last_position, done = "", 0, False
+    with os.fdopen(reading, "rb") as pipe:
+        while len(head := pipe.read(4)) == 4:
+            kind, position, text = pickle.loads(pipe.read(struct.unpack("<I", head)[0]))
+            if kind == "call":
+                last, last_position = text, position
+            elif kind == "fault":
+                faults.append(Fault(last, text))
+            else:
+                done = True
+    status = os.waitpid(pid, 0)[1]
+    if done:
+        return len(names)
+    name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.waitstatus_to_exitcode(status)}"
+    what = "did not return in time" if name == "SIGALRM" else f"ended the process: {name}"
+    traceback.seek(0)
+    faults.append(Fault(last, f"{what}\n{traceback.read()}"))
+    return last_position + 1
 
 
 def _child(
