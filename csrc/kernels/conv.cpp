@@ -190,7 +190,11 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   for (LayoutRef& l : inputs) settle(l);
   for (LayoutRef& l : outputs) settle(l);
   if (inputs != given.inputs || outputs != given.outputs) return make_converted(make_conv<direction>, given, inputs, outputs, false);
-  if (const auto form = choose_form(c)) return std::make_unique<OneDnnOp>([c, form] { return conv_sequence(c, *form); });
+  if (direction != ConvDirection::kForward) {
+    if (auto op = make_conv_gradient(c)) return op;
+  } else if (const auto form = choose_form(c)) {
+    return std::make_unique<OneDnnOp>([c, form] { return conv_sequence(c, *form); });
+  }
   return is_16_bit ? make_widened(make_conv<direction>, given, false) : make_by_columns(call, c);
 }
 

@@ -19,7 +19,7 @@ dnnl::memory::desc weight_desc(const Conv& c) {
     shape.insert(shape.begin(), c.shape.groups);
     strides.insert(strides.begin(), strides[0] * filters);
   }
-  return onednn_desc(c.shape.dtype, shape, strides);
+  return onednn_desc(c.weight->dtype, shape, strides);
 }
 
 dnnl::memory::desc any_layout(const dnnl::memory::desc& d) { return {d.get_dims(), d.get_data_type(), dnnl::memory::format_tag::any}; }

@@ -23,6 +23,8 @@ enum class ImageForm { kChannelsLast, kBlocked };
 // The form for which oneDNN has fast code; none when it has only its reference loop, or nothing.
 std::optional<ImageForm> choose_form(const Conv& c);
 Sequence conv_sequence(const Conv& c, ImageForm form);
+// A gradient, whose sums do not depend on the number of threads; null when oneDNN has no fast code for it.
+std::unique_ptr<NativeOp> make_conv_gradient(const Conv& c);
 // The weights as given and as the primitive wants them; not for the direction that computes them.
 Packing conv_packing(const Conv& c, ImageForm form);
 

@@ -15,7 +15,7 @@ constexpr int64_t kDepth = 256;  // a packed panel of A (6 x 256) and one of B (
 template <class T>
 constexpr int64_t kColumns = 2 * kLanes<T>;
 template <class T>
-constexpr int64_t kBlockColumns = 32 * kColumns<T>;  // kDepth x this is half of a 512 KiB L2
+constexpr int64_t kBlockColumns = 16 * kColumns<T>;  // kDepth x this is half of a 512 KiB L2
 
 // C tile [kR, kColumns] = A [kR, depth] B [depth, kColumns]; B's rows are contiguous.
 template <class T, int kR>

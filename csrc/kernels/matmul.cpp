@@ -1,5 +1,6 @@
 // matmul: the project's own product or oneDNN's, whichever is faster for the shape, with bias and epilogue.
 #include <algorithm>
+#include <numeric>
 
 #include "exec/parallel.h"
 #include "kernels/gemm.h"
@@ -288,18 +289,55 @@ Sequence build_sequence(const Product& p, size_t a_buffer, size_t b_buffer, bool
   return s;
 }
 
+// Parts of the result: along a batch axis that is long enough, else along the longer of rows and columns.
+std::unique_ptr<NativeOp> make_parts(const Product& p, size_t a_buffer, size_t b_buffer) {
+  constexpr int64_t kTile = 32;  // rows and columns are cut at its multiples
+  const double rest = static_cast<double>(p.rows.size) * static_cast<double>(p.columns.size) * static_cast<double>(p.depth);
+  const double work = std::accumulate(p.batch.begin(), p.batch.end(), rest, [](double w, const Axis& x) { return w * static_cast<double>(x.size); });
+  const int64_t count = part_count(work);
+  Product part = p;
+  Axis* cut = p.rows.size >= p.columns.size ? &part.rows : &part.columns;
+  int64_t unit = kTile;
+  for (Axis& x : part.batch)
+    if (x.size >= count) {
+      cut = &x;
+      unit = 1;
+      break;
+    }
+  const Axis whole = *cut;
+  const int64_t length = ((whole.size + count - 1) / count + unit - 1) / unit * unit;
+  std::vector<std::function<Sequence()>> build;
+  std::vector<OneDnnParts::Part> parts;
+  for (int64_t begin = 0; begin < whole.size; begin += length) {
+    const int64_t size = std::min(length, whole.size - begin);
+    if (begin == 0 || size != cut->size) {
+      cut->size = size;
+      build.push_back([part, a_buffer, b_buffer] { return build_sequence(part, a_buffer, b_buffer, false); });
+    }
+    OneDnnParts::Part one{build.size() - 1, std::vector<int64_t>(kExtra + p.extras)};
+    const int64_t item = static_cast<int64_t>(dtype_size(p.dtype)), out_item = static_cast<int64_t>(dtype_size(p.out_dtype));
+    one.offsets[a_buffer] = begin * whole.strides[kA] * item;
+    one.offsets[b_buffer] = begin * whole.strides[kB] * item;
+    for (size_t i = 0; i < p.extras; ++i) one.offsets[2 + i] = begin * whole.strides[kExtra + i] * out_item;
+    one.offsets[2 + p.extras] = begin * whole.strides[kOut] * out_item;
+    parts.push_back(std::move(one));
+  }
+  const double cost_ns = work * 0.03 / static_cast<double>(parts.size());
+  return std::make_unique<OneDnnParts>(build, std::move(parts), cost_ns);
+}
+
 // Null when oneDNN has only its reference loop for this product, or nothing.
 std::unique_ptr<NativeOp> try_onednn(const Product& p, bool swapped) {
   if (onednn_type(p.dtype) == dnnl::memory::data_type::undef || !onednn_takes(p)) return nullptr;
   try {
     if (is_reference(make_primitive_desc(describe(p), false).impl_info_str())) return nullptr;
-    return std::make_unique<OneDnnOp>([p, swapped] { return build_sequence(p, swapped ? 1 : 0, swapped ? 0 : 1, false); });
+    return make_parts(p, swapped ? 1 : 0, swapped ? 0 : 1);
   } catch (const dnnl::error&) {
     return nullptr;
   }
 }
 
-// Above these, oneDNN's code for the machine's widest registers wins; with 256-bit registers it has none that the tiles here lack.
+// With 256-bit registers oneDNN's code is no faster than the tiles here, whose sums do not depend on the number of threads; with wider ones it wins from small sizes on.
 bool prefers_own(const Product& p) {
   if (!is_plain(p.steps)) return p.rows.size * p.columns.size <= 64;
   if (p.rows.size == 1 || p.columns.size == 1) return true;
@@ -309,7 +347,7 @@ bool prefers_own(const Product& p) {
   static const bool is_wide = true;
 #endif
   const double work = static_cast<double>(p.rows.size) * static_cast<double>(p.columns.size) * static_cast<double>(p.depth);
-  return work <= (is_wide ? 32.0 * 32 * 32 : 192.0 * 192 * 192);
+  return !is_wide || work <= 32.0 * 32 * 32;
 }
 
 std::unique_ptr<NativeOp> make_matmul(const NativeCall& c);

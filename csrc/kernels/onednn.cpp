@@ -190,4 +190,63 @@ void OneDnnOp::run(char* const* buffers, char* scratch) const {
   variant.run(buffers, own.as<char>());
 }
 
+OneThread::OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+OneThread::~OneThread() { omp_set_num_threads(before_); }
+
+struct OneDnnParts::Kind {
+  explicit Kind(Sequence s) : sequence(std::move(s)) {}
+  Sequence sequence;
+  mutable std::mutex mutex;
+  mutable std::vector<std::unique_ptr<Sequence::Context>> idle;
+
+  std::unique_ptr<Sequence::Context> take() const {
+    {
+      std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto context = std::move(idle.back());
+        idle.pop_back();
+        return context;
+      }
+    }
+    return sequence.make_context();
+  }
+  void give_back(std::unique_ptr<Sequence::Context> context) const {
+    std::lock_guard lock(mutex);
+    idle.push_back(std::move(context));
+  }
+};
+
+OneDnnParts::OneDnnParts(const std::vector<std::function<Sequence()>>& build, std::vector<Part> parts, double cost_ns) : parts_(std::move(parts)), cost_ns_(cost_ns) {
+  const OneThread one;
+  for (const auto& b : build) {
+    kinds_.push_back(std::make_unique<Kind>(b()));
+    scratch_bytes_ = std::max(scratch_bytes_, kinds_.back()->sequence.scratch_bytes());
+  }
+}
+OneDnnParts::~OneDnnParts() = default;
+
+void OneDnnParts::run(char* const* buffers, char*) const {
+  parallel_for(static_cast<int64_t>(parts_.size()), cost_ns_, [&](int64_t begin, int64_t end) {
+    const OneThread one;
+    const Block scratch(scratch_bytes_);
+    std::vector<char*> own;
+    for (int64_t i = begin; i < end; ++i) {
+      const Part& part = parts_[static_cast<size_t>(i)];
+      own.assign(buffers, buffers + part.offsets.size());
+      for (size_t k = 0; k < own.size(); ++k) own[k] += part.offsets[k];
+      const Kind& kind = *kinds_[part.kind];
+      auto context = kind.take();
+      kind.sequence.run(*context, own.data(), scratch.as<char>());
+      kind.give_back(std::move(context));
+    }
+  });
+}
+
+int64_t part_count(double multiplications) {
+  constexpr double kWorth = 1 << 20;  // some 30 us
+  int64_t parts = 1;
+  while (parts < 8 && multiplications >= static_cast<double>(2 * parts) * kWorth) parts *= 2;
+  return parts;
+}
+
 }  // namespace sampan::kernels

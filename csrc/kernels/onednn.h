@@ -81,6 +81,42 @@ class OneDnnOp final : public NativeOp {
   mutable std::map<int, std::unique_ptr<Variant>> others_;
 };
 
+// While it lives, oneDNN makes and runs primitives for one thread on the calling thread.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// One problem cut into parts by its shape alone, each a primitive for one thread, so that no result depends on the number of threads:
+// a primitive for several threads cuts sums where they divide its work.
+class OneDnnParts final : public NativeOp {
+ public:
+  struct Part {
+    size_t kind;                   // which of the sequences
+    std::vector<int64_t> offsets;  // bytes, for each buffer
+  };
+  // build: the sequence of each kind.
+  OneDnnParts(const std::vector<std::function<Sequence()>>& build, std::vector<Part> parts, double cost_ns);
+  ~OneDnnParts() override;
+  void run(char* const* buffers, char* scratch) const override;
+
+ private:
+  struct Kind;
+  std::vector<std::unique_ptr<Kind>> kinds_;
+  std::vector<Part> parts_;
+  double cost_ns_;  // of one part
+  size_t scratch_bytes_ = 0;
+};
+
+// Into how many parts work of so many multiplications goes: a power of two, for eight threads at most, each worth starting one.
+int64_t part_count(double multiplications);
+
 // Weights in the form that oneDNN reads fastest.
 struct Packing {
   dnnl::memory::desc given, packed;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sampan as paddle
+from sampan import _rt
 
 
 @pytest.fixture
@@ -43,3 +44,11 @@ def test_a_limit_below_one_is_refused():
     with pytest.raises(ValueError, match="at least one call"):
         paddle.set_flags({"FLAGS_signature_cache_limit": 0})
     paddle.set_flags({"FLAGS_signature_cache_limit": 4096})
+
+
+def test_zero_threads_mean_the_default(flag):
+    default = _rt.num_threads()
+    flag("FLAGS_num_threads", 3)
+    assert _rt.num_threads() == 3
+    flag("FLAGS_num_threads", 0)
+    assert _rt.num_threads() == default
