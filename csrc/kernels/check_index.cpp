@@ -8,7 +8,8 @@ namespace {
 template <class I>
 class CheckIndex final : public NativeOp {
  public:
-  CheckIndex(Odometer<2> walk, Dims shape, int64_t size) : walk_(walk), shape_(std::move(shape)), size_(size) {}
+  CheckIndex(Odometer<2> walk, Dims shape, int64_t size, bool allow_negative)
+      : walk_(walk), shape_(std::move(shape)), size_(size), lowest_(allow_negative ? -size : 0) {}
 
   void run(char* const* buffers, char*) const override {
     const I* index = reinterpret_cast<const I*>(buffers[0]);
@@ -18,9 +19,8 @@ class CheckIndex final : public NativeOp {
       at.seek(begin);
       for (int64_t i = begin; i < end; ++i, at.next()) {
         const int64_t v = index[at.offset[0]];
-        const int64_t counted = v + (v < 0 ? size_ : 0);
-        if (counted < 0 || counted >= size_) refuse(i, v);
-        out[at.offset[1]] = counted;
+        if (v < lowest_ || v >= size_) refuse(i, v);
+        out[at.offset[1]] = v + (v < 0 ? size_ : 0);
       }
     });
   }
@@ -32,7 +32,7 @@ class CheckIndex final : public NativeOp {
       at[d] = position % shape_[d];
       position /= shape_[d];
     }
-    const std::string valid = size_ ? std::to_string(-size_) + " to " + std::to_string(size_ - 1) + " are valid" : "no index is valid";
+    const std::string valid = size_ ? std::to_string(lowest_) + " to " + std::to_string(size_ - 1) + " are valid" : "no index is valid";
     throw Error(ErrorKind::kIndex, "index" + (at.empty() ? "" : shape_text(at)) + " is " + std::to_string(value) + "; the axis has " +
                                        std::to_string(size_) + " entries, so " + valid);
   }
@@ -40,6 +40,7 @@ class CheckIndex final : public NativeOp {
   Odometer<2> walk_;
   Dims shape_;
   int64_t size_;
+  int64_t lowest_;  // valid index
 };
 
 std::unique_ptr<NativeOp> make_check_index(const NativeCall& c) {
@@ -47,14 +48,15 @@ std::unique_ptr<NativeOp> make_check_index(const NativeCall& c) {
   call.operands(1, 1);
   const Layout &index = call.input(0), &out = call.output(0);
   const int64_t size = call.integer("size", 0);
+  const bool allow_negative = call.flag("allow_negative", true);
   call.no_more_attributes();
   call.index_dtype(index, "index");
   call.same_shape(out, shape_of(index), "the output");
   if (out.dtype != DType::k_int64) call.fail(ErrorKind::kDType, "the output must be int64");
   Odometer<2> walk;
   for (int d = 0; d < index.rank; ++d) walk.add_axis(index.shape[d], {index.strides[d], out.strides[d]});
-  if (index.dtype == DType::k_int32) return std::make_unique<CheckIndex<int32_t>>(walk, shape_of(index), size);
-  return std::make_unique<CheckIndex<int64_t>>(walk, shape_of(index), size);
+  if (index.dtype == DType::k_int32) return std::make_unique<CheckIndex<int32_t>>(walk, shape_of(index), size, allow_negative);
+  return std::make_unique<CheckIndex<int64_t>>(walk, shape_of(index), size, allow_negative);
 }
 
 const RegisterNative check_index("check_index", make_check_index);

@@ -106,7 +106,7 @@ std::unique_ptr<NativeOp> make_gather(const NativeCall& c) {
   if (!has_contiguous_rows(x, axis + 1)) contiguous.push_back(0);
   if (auto op = make_rows_contiguous(make_gather, c, contiguous)) return op;
   const AxisView view = view_around(x, axis);
-  IndexTable table("gather", index, {view.length}, {x.rank ? x.strides[axis] : 0}, axis, allow_negative);
+  IndexTable table(index, {view.length}, {x.rank ? x.strides[axis] : 0}, axis, allow_negative);
   return std::make_unique<GatherRows>(std::move(table), outer_axes(x, x.rank ? axis : 0), view.inner, dtype_size(x.dtype));
 }
 
@@ -126,7 +126,7 @@ std::unique_ptr<NativeOp> make_gather_nd(const NativeCall& c) {
   std::vector<size_t> contiguous = {1};
   if (!has_contiguous_rows(x, depth)) contiguous.push_back(0);
   if (auto op = make_rows_contiguous(make_gather_nd, c, contiguous)) return op;
-  IndexTable table("gather_nd", index, Dims(x.shape, x.shape + depth), Dims(x.strides, x.strides + depth), 0, allow_negative);
+  IndexTable table(index, Dims(x.shape, x.shape + depth), Dims(x.strides, x.strides + depth), 0, allow_negative);
   return std::make_unique<GatherRows>(std::move(table), Odometer<1>{}, product(x.shape + depth, x.shape + x.rank), dtype_size(x.dtype));
 }
 
@@ -185,7 +185,7 @@ std::unique_ptr<NativeOp> make_gather_elements(const NativeCall& c) {
   for (int d = 0; d < x.rank; ++d)
     if (d != axis && index.shape[d] > x.shape[d]) call.fail(ErrorKind::kShape, "index is longer than x along axis " + std::to_string(d));
   if (auto op = make_rows_contiguous(make_gather_elements, c, {1})) return op;
-  IndexTable table("gather_elements", index, {x.rank ? x.shape[axis] : 1}, {x.rank ? x.strides[axis] : 0}, axis, allow_negative);
+  IndexTable table(index, {x.rank ? x.shape[axis] : 1}, {x.rank ? x.strides[axis] : 0}, axis, allow_negative);
   return std::make_unique<GatherElements>(std::move(table), x, index, axis);
 }
 

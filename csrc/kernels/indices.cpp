@@ -6,9 +6,8 @@
 
 namespace sampan::kernels {
 
-IndexTable::IndexTable(const char* native, const Layout& index, Dims limits, Dims strides, int first_axis, bool allow_negative)
-    : native_(native),
-      index_shape_(shape_of(index)),
+IndexTable::IndexTable(const Layout& index, Dims limits, Dims strides, int first_axis, bool allow_negative)
+    : index_shape_(shape_of(index)),
       limits_(std::move(limits)),
       strides_(std::move(strides)),
       dtype_(index.dtype),
@@ -30,7 +29,7 @@ void IndexTable::refuse(int64_t position, int64_t value) const {
   if (!at.empty()) where = shape_text(at);
   const int64_t limit = limits_[axis];
   std::string valid = limit == 0 ? "no index is valid" : std::to_string(allow_negative_ ? -limit : 0) + " to " + std::to_string(limit - 1) + " are valid";
-  throw Error(ErrorKind::kIndex, native_ + "(x, index): index" + where + " is " + std::to_string(value) + "; axis " + std::to_string(first_axis_ + static_cast<int>(axis)) + " of x has " +
+  throw Error(ErrorKind::kIndex, "index" + where + " is " + std::to_string(value) + "; axis " + std::to_string(first_axis_ + static_cast<int>(axis)) + " has " +
                                      std::to_string(limit) + " entries, so " + valid);
 }
 

@@ -9,7 +9,7 @@ class IndexTable {
  public:
   IndexTable() = default;
   // first_axis: the axis of x that limits[0] belongs to, for messages.
-  IndexTable(const char* native, const Layout& index, Dims limits, Dims strides, int first_axis, bool allow_negative);
+  IndexTable(const Layout& index, Dims limits, Dims strides, int first_axis, bool allow_negative);
   int64_t count() const { return count_; }
   size_t bytes() const { return align64(static_cast<size_t>(count_) * sizeof(int64_t)); }
   // Raises Error(kIndex) for the first index outside its axis. index is contiguous.
@@ -20,7 +20,6 @@ class IndexTable {
   void fill_typed(const I* index, int64_t* offsets) const;
   [[noreturn]] void refuse(int64_t position, int64_t value) const;
 
-  std::string native_;
   Dims index_shape_, limits_, strides_;
   DType dtype_ = DType::k_int64;
   int64_t count_ = 0;

@@ -193,7 +193,7 @@ std::unique_ptr<NativeOp> make_scatter(const NativeCall& c) {
   if (needs_widening(a, out.dtype)) return make_widened(make_scatter, c, false);
   if (auto op = make_rows_contiguous(make_scatter, c, {a.index, a.updates})) return op;
   const AxisView view = view_around(out, axis);
-  IndexTable table("scatter", index, {view.length}, {view.inner}, axis, a.allow_negative);
+  IndexTable table(index, {view.length}, {view.inner}, axis, a.allow_negative);
   return std::make_unique<ScatterRows>(std::move(table), a, c, view.outer, view.length * view.inner, view.inner);
 }
 
@@ -209,7 +209,7 @@ std::unique_ptr<NativeOp> make_scatter_nd(const NativeCall& c) {
   call.same_shape(updates, expected, "updates");
   if (needs_widening(a, out.dtype)) return make_widened(make_scatter_nd, c, false);
   if (auto op = make_rows_contiguous(make_scatter_nd, c, {a.index, a.updates})) return op;
-  IndexTable table("scatter_nd", index, Dims(out.shape, out.shape + depth), Dims(out.strides, out.strides + depth), 0, a.allow_negative);
+  IndexTable table(index, Dims(out.shape, out.shape + depth), Dims(out.strides, out.strides + depth), 0, a.allow_negative);
   const int64_t inner = product(out.shape + depth, out.shape + out.rank);
   return std::make_unique<ScatterRows>(std::move(table), a, c, 1, out.numel, inner);
 }
@@ -313,7 +313,7 @@ std::unique_ptr<NativeOp> make_scatter_elements(const NativeCall& c) {
     if (d != axis && index.shape[d] > out.shape[d]) call.fail(ErrorKind::kShape, "index is longer than the output along axis " + std::to_string(d));
   if (needs_widening(a, out.dtype)) return make_widened(make_scatter_elements, c, false);
   if (auto op = make_rows_contiguous(make_scatter_elements, c, {a.index, a.updates})) return op;
-  IndexTable table("scatter_elements", index, {out.rank ? out.shape[axis] : 1}, {out.rank ? out.strides[axis] : 0}, axis, a.allow_negative);
+  IndexTable table(index, {out.rank ? out.shape[axis] : 1}, {out.rank ? out.strides[axis] : 0}, axis, a.allow_negative);
   return std::make_unique<ScatterElements>(std::move(table), a, c, axis, include_self);
 }
 

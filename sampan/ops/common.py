@@ -78,7 +78,7 @@ def _embedding_gradient(op_, g):
     tests="noempty",
 )
 def embedding_op(x, weight, padding_idx, scale_grad_by_freq=False):
-    """Rows of weight at the ids; zeros, and no gradient, at ``padding_idx``. A negative id is moved out of range, so that it raises."""
+    """Rows of weight at the ids; zeros, and no gradient, at ``padding_idx``."""
     if x.dtype not in ("int32", "int64"):
         raise DTypeError(message(f"embedding(): x is {x.dtype}", "ids must be int32 or int64", "cast them first"))
     if weight.ndim != 2:
@@ -89,7 +89,7 @@ def embedding_op(x, weight, padding_idx, scale_grad_by_freq=False):
         raise ArgumentError(
             message(f"embedding(): padding_idx={padding_idx}", f"it must be in [{-weight.shape[0]}, {weight.shape[0] - 1}]")
         )
-    rows = p.gather(weight, p.select(p.lt(x, 0), p.sub(x, weight.shape[0]), x), 0)
+    rows = p.gather(weight, x, 0, allow_negative=False)
     if padding_idx is None:
         return rows
     row = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx

@@ -148,7 +148,7 @@ def _picked(log_probabilities, label, axis, ignore_index):
     index = p.reshape(p.cast(label, "int64"), shape)
     counts = p.ne(index, ignore_index)
     safe = p.select(counts, index, 0)
-    return p.gather_elements(log_probabilities, safe, axis), counts, safe
+    return p.gather_elements(log_probabilities, safe, axis, allow_negative=False), counts, safe
 
 
 def _class_weights(weight, safe, counts, dtype):

@@ -166,7 +166,7 @@ def multi_label_soft_margin_loss(input, label, weight=None, reduction="mean"):
 
 def _label_scores(x, ids):
     """x [N, C] at ids [N, K], as [N, K]."""
-    return p.gather_elements(x, ids, 1)
+    return p.gather_elements(x, ids, 1, allow_negative=False)
 
 
 @op(
@@ -304,7 +304,8 @@ def dice_loss(input, label, epsilon=1e-5):
                 "they must be [N, ..., classes] and [N, ..., 1]",
             )
         )
-    target = p.cast(p.eq(p.iota(x.shape, x.ndim - 1), p.broadcast_to(p.cast(label, "int64"), x.shape)), x.dtype)
+    ids = p.checked_index(p.cast(label, "int64"), x.shape[-1], allow_negative=False)
+    target = p.cast(p.eq(p.iota(x.shape, x.ndim - 1), p.broadcast_to(ids, x.shape)), x.dtype)
     axes = tuple(range(1, x.ndim))
     both = _reduced_over(p.mul(x, target), axes)
     each = p.add(_reduced_over(x, axes), _reduced_over(target, axes))
@@ -376,7 +377,7 @@ def margin_softmax(logits, label, margin1, margin2, margin3, scale):
     y = p.mul(p.select(is_label, p.sub(moved, margin3), cosine), scale)
     shifted = p.sub(y, p.detach(p.reduce_max(y, (1,))))
     log_share = p.sub(shifted, p.log(p.reduce_sum(p.exp(shifted), (1,))))
-    return p.neg(p.gather_elements(log_share, ids, 1)), p.exp(log_share)
+    return p.neg(p.gather_elements(log_share, ids, 1, allow_negative=False)), p.exp(log_share)
 
 
 @op(

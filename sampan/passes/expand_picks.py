@@ -44,9 +44,10 @@ def _is_computed(value: Value) -> bool:
     return op is not None and PRIMITIVES[op.name].family in ("map", "reduce")
 
 
-def _is_picked(x: Value, index: Value, axis: int) -> Value:
-    position = p.iota(x.shape, axis)
-    return p.eq(position, p.broadcast_to(p.checked_index(index, x.shape[axis]), x.shape))
+def _is_picked(op: Op, x: Value, index: Value) -> Value:
+    axis = op.attributes["axis"]
+    checked = p.checked_index(index, x.shape[axis], op.attributes.get("allow_negative", True))
+    return p.eq(p.iota(x.shape, axis), p.broadcast_to(checked, x.shape))
 
 
 def _expand_gather(op: Op, x: Value, index: Value) -> tuple[Value, ...] | None:
@@ -54,11 +55,11 @@ def _expand_gather(op: Op, x: Value, index: Value) -> tuple[Value, ...] | None:
     if not dtypes.is_floating(x.dtype) or not _takes_one(x, index, axis) or not _is_computed(x):
         return None
     lowest: Any = -math.inf
-    return (p.reduce_max(p.select(_is_picked(x, index, axis), x, lowest), (axis,)),)
+    return (p.reduce_max(p.select(_is_picked(op, x, index), x, lowest), (axis,)),)
 
 
 def _expand_scatter(op: Op, x: Value, index: Value, updates: Value) -> tuple[Value, ...] | None:
     axis = op.attributes["axis"]
     if op.attributes["mode"] != "add" or number_of(x) != 0 or not _takes_one(x, index, axis):
         return None
-    return (p.select(_is_picked(x, index, axis), p.broadcast_to(updates, x.shape), 0),)
+    return (p.select(_is_picked(op, x, index), p.broadcast_to(updates, x.shape), 0),)

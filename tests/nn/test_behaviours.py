@@ -94,8 +94,33 @@ def test_running_statistics_change_in_place_and_not_in_evaluation():
 
 @pytest.mark.parametrize("ids", [[-1], [4]])
 def test_ids_outside_of_the_table_raise(ids):
-    with pytest.raises(IndexRangeError, match="index"):
+    with pytest.raises(IndexRangeError, match=rf"embedding\(\): x\[0\] is {ids[0]}; axis 0 has 4 entries, so 0 to 3 are valid"):
         F.embedding(paddle.to_tensor(ids), paddle.ones([4, 2]))
+    with pytest.raises(IndexRangeError, match=rf"embedding\(\): x\[1\] is {ids[0]}"):
+        F.embedding(paddle.to_tensor([0, *ids]), paddle.ones([4, 2]), padding_idx=0)
+
+
+#: Every loss over class ids, of scores x [2, 4].
+CLASS_LOSSES = {
+    "cross_entropy": F.cross_entropy,
+    "cross_entropy with an axis of length 1": lambda x, ids: F.cross_entropy(x, ids.unsqueeze(1)),
+    "softmax_with_cross_entropy": lambda x, ids: F.softmax_with_cross_entropy(x, ids.unsqueeze(1)),
+    "cross_entropy with label_smoothing": lambda x, ids: F.cross_entropy(x, ids, label_smoothing=0.1),
+    "cross_entropy with weights": lambda x, ids: F.cross_entropy(x, ids, weight=paddle.ones([4])),
+    "nll_loss": F.nll_loss,
+    "multi_margin_loss": F.multi_margin_loss,
+    "margin_cross_entropy": F.margin_cross_entropy,
+    "dice_loss": lambda x, ids: F.dice_loss(x, ids.unsqueeze(1)),
+    "one_hot": lambda x, ids: F.one_hot(ids, 4),
+    "hsigmoid_loss": lambda x, ids: F.hsigmoid_loss(x, ids, 4, paddle.ones([3, 4])),
+}
+
+
+@pytest.mark.parametrize("name", CLASS_LOSSES)
+@pytest.mark.parametrize("ids", [[-1, 0], [4, 0]])
+def test_class_ids_outside_of_the_classes_raise_and_do_not_count_from_the_end(name, ids):
+    with pytest.raises((IndexError, ValueError), match=r"label|x holds ids"):
+        CLASS_LOSSES[name](paddle.ones([2, 4]) * 0.5, paddle.to_tensor(ids))
 
 
 def test_floating_ids_raise():

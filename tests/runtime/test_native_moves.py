@@ -197,7 +197,7 @@ class TestErrors:
                 [[0, 1], [2, -17]],
                 (2, 2, 3),
                 {},
-                r"gather\(x, index\): index\[1, 1\] is -17; axis 0 of x has 16 entries, so -16 to 15 are valid",
+                r"index\[1, 1\] is -17; axis 0 has 16 entries, so -16 to 15 are valid",
             ),
             (
                 "gather",
@@ -205,10 +205,10 @@ class TestErrors:
                 [[0, 1], [2, -1]],
                 (2, 2, 3),
                 {"allow_negative": 0},
-                r"index\[1, 1\] is -1; axis 0 of x has 16 entries, so 0 to 15 are valid",
+                r"index\[1, 1\] is -1; axis 0 has 16 entries, so 0 to 15 are valid",
             ),
             ("gather", (0, 3), [1], (1, 3), {}, "0 entries, so no index is valid"),
-            ("gather_nd", (4, 3), [[1, 3]], (1,), {}, r"index\[0, 1\] is 3; axis 1 of x has 3 entries"),
+            ("gather_nd", (4, 3), [[1, 3]], (1,), {}, r"index\[0, 1\] is 3; axis 1 has 3 entries"),
             ("gather_elements", (4, 3), [[0, 5, 0]], (1, 3), {}, r"index\[0, 1\] is 5; axis 0"),
         ],
     )

@@ -108,18 +108,24 @@ def _insert_gradient(op: Op, g: Value) -> Gradients:
 # ------------------------------------------------------------------ gather and scatter
 
 
-def check_index(name: str, index: Array, size: int) -> Array:
+def check_index(name: str, index: Array, size: int, allow_negative: bool = True) -> Array:
     """The indices with negative ones counted from the end; raises IndexRangeError for one outside the axis."""
-    outside = (index < -size) | (index >= size)
+    lowest = -size if allow_negative else 0
+    outside = (index < lowest) | (index >= size)
     if outside.any():
         at = tuple(int(k) for k in np.argwhere(outside)[0])
         raise IndexRangeError(
             message(
                 f"{name}(): index {int(index[at])} at position {list(at)} is outside of an axis of {size}",
-                f"valid indices are {-size} to {size - 1}",
+                f"valid indices are {lowest} to {size - 1}",
             )
         )
     return np.where(index < 0, index + size, index)
+
+
+def _sign(allow_negative: bool) -> dict[str, bool]:
+    """The attribute of an Op whose index may not be negative; none where negative ones count from the end."""
+    return {} if allow_negative else {"allow_negative": False}
 
 
 def _require_index(op: Op, index: Value) -> None:
@@ -135,13 +141,13 @@ def _infer_gather(op: Op) -> list[Type]:
 
 
 @primitive("move", _infer_gather, name="gather")
-def _gather(x: Array, index: Array, axis: int) -> Array:
-    return np.take(x, check_index("gather", index, x.shape[axis]), axis=axis)
+def _gather(x: Array, index: Array, axis: int, allow_negative: bool = True) -> Array:
+    return np.take(x, check_index("gather", index, x.shape[axis], allow_negative), axis=axis)
 
 
-def gather(x: Value, index: Value, axis: int) -> Value:
-    """Slices of x along ``axis`` at the indices; the axis becomes the index's axes."""
-    return append("gather", x, index, axis=axis)
+def gather(x: Value, index: Value, axis: int, allow_negative: bool = True) -> Value:
+    """Slices of x along ``axis`` at the indices; the axis becomes the index's axes. Negative indices count from the end, or are refused."""
+    return append("gather", x, index, axis=axis, **_sign(allow_negative))
 
 
 _APPLY: dict[str, Callable[..., None]] = {
@@ -177,14 +183,14 @@ def _infer_scatter(op: Op) -> list[Type]:
 
 
 @primitive("move", _infer_scatter, name="scatter")
-def _scatter(x: Array, index: Array, updates: Array, axis: int, mode: str) -> Array:
-    where = (slice(None),) * axis + (check_index("scatter", index, x.shape[axis]),)
+def _scatter(x: Array, index: Array, updates: Array, axis: int, mode: str, allow_negative: bool = True) -> Array:
+    where = (slice(None),) * axis + (check_index("scatter", index, x.shape[axis], allow_negative),)
     return _write(x.copy(), where, updates, mode)
 
 
-def scatter(x: Value, index: Value, updates: Value, axis: int, mode: str) -> Value:
+def scatter(x: Value, index: Value, updates: Value, axis: int, mode: str, allow_negative: bool = True) -> Value:
     """x with slices along ``axis`` combined with updates, in index order; mode: set, add, mul, max, min."""
-    return append("scatter", x, index, updates, axis=axis, mode=mode)
+    return append("scatter", x, index, updates, axis=axis, mode=mode, **_sign(allow_negative))
 
 
 def _infer_gather_elements(op: Op) -> list[Type]:
@@ -201,20 +207,20 @@ def _infer_gather_elements(op: Op) -> list[Type]:
     return [(x.dtype, index.shape)]
 
 
-def _element_index(name: str, x: Array, index: Array, axis: int) -> tuple[Array, ...]:
+def _element_index(name: str, x: Array, index: Array, axis: int, allow_negative: bool) -> tuple[Array, ...]:
     grid = list(np.ogrid[tuple(slice(n) for n in index.shape)])
-    grid[axis] = check_index(name, index, x.shape[axis])
+    grid[axis] = check_index(name, index, x.shape[axis], allow_negative)
     return tuple(grid)
 
 
 @primitive("move", _infer_gather_elements, name="gather_elements")
-def _gather_elements(x: Array, index: Array, axis: int) -> Array:
-    return x[_element_index("take_along_axis", x, index, axis)]
+def _gather_elements(x: Array, index: Array, axis: int, allow_negative: bool = True) -> Array:
+    return x[_element_index("take_along_axis", x, index, axis, allow_negative)]
 
 
-def gather_elements(x: Value, index: Value, axis: int) -> Value:
-    """x's elements at the index along ``axis``, other positions being the index's own."""
-    return append("gather_elements", x, index, axis=axis)
+def gather_elements(x: Value, index: Value, axis: int, allow_negative: bool = True) -> Value:
+    """x's elements at the index along ``axis``, other positions being the index's own; negative indices as in gather."""
+    return append("gather_elements", x, index, axis=axis, **_sign(allow_negative))
 
 
 def _infer_scatter_elements(op: Op) -> list[Type]:
@@ -228,13 +234,13 @@ def _infer_scatter_elements(op: Op) -> list[Type]:
 
 
 @primitive("move", _infer_scatter_elements, name="scatter_elements")
-def _scatter_elements(x: Array, index: Array, updates: Array, axis: int, mode: str) -> Array:
-    return _write(x.copy(), _element_index("put_along_axis", x, index, axis), updates, mode)
+def _scatter_elements(x: Array, index: Array, updates: Array, axis: int, mode: str, allow_negative: bool = True) -> Array:
+    return _write(x.copy(), _element_index("put_along_axis", x, index, axis, allow_negative), updates, mode)
 
 
-def scatter_elements(x: Value, index: Value, updates: Value, axis: int, mode: str) -> Value:
+def scatter_elements(x: Value, index: Value, updates: Value, axis: int, mode: str, allow_negative: bool = True) -> Value:
     """x with elements along ``axis`` at the index combined with updates; mode: set, add, mul, max, min."""
-    return append("scatter_elements", x, index, updates, axis=axis, mode=mode)
+    return append("scatter_elements", x, index, updates, axis=axis, mode=mode, **_sign(allow_negative))
 
 
 def _infer_gather_nd(op: Op) -> list[Type]:
