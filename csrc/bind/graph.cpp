@@ -154,6 +154,7 @@ class PythonNode final : public Node {
   uint32_t output_count() const override { return static_cast<uint32_t>(layouts_.size()); }
   const Layout* output_layout(uint32_t i) const override { return layouts_[i].get(); }
   std::span<Edge> edges() override { return edges_; }
+  bool takes_any_dtype() const override { return true; }
 
   void backward(std::span<Ref<Tensor>> grads, std::span<Ref<Tensor>> input_grads, bool) override {
     if (freed_) raise_freed(name_ + where());

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "bind/owned.h"
 #include "bind/tensor_object.h"
 #include "eager/signature.h"
 
@@ -14,6 +15,8 @@ struct Parameter {
   enum Kind : uint8_t { kTensor, kTensors, kAttribute } kind;
   PyObject* name;           // interned
   PyObject* default_value;  // null: required
+  bool is_keyword_only = false;
+  bool is_variadic = false;  // takes the positional arguments that are left; only the last positional parameter
 };
 
 struct OpObject {
@@ -26,6 +29,8 @@ struct OpObject {
   PyObject* aliases;  // a dict {other name: parameter}, or null
   PyObject* text_name;
   std::vector<Parameter>* parameters;
+  size_t positional_count;  // parameters before the first keyword-only one
+  bool is_variadic;
   SignatureTable* table;
 };
 
@@ -39,8 +44,9 @@ const char* op_name(const OpObject& op);
 std::string op_signature(const OpObject& op);  // "softmax(x, axis=-1, name=None)"
 // Sets TypeError "softmax(x, axis=-1): message"; returns null.
 PyObject* raise_argument_error(const OpObject& op, const std::string& message);
-// Sorts the arguments of a call into values, one borrowed object per parameter, and finds out=. False with TypeError set.
-bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names, PyObject** values, PyObject** out);
+// Sorts the arguments of a call into values, one borrowed object per parameter, and finds out=. packed: the tuple of a variadic parameter's
+// arguments, if one was made. False with TypeError set.
+bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names, PyObject** values, PyObject** out, Owned& packed);
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* keyword_names);
 

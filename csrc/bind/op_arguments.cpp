@@ -205,6 +205,11 @@ OpCall::Encoded OpCall::encode_operand_slowly(size_t parameter, PyObject* o, PyO
 
 OpCall::Encoded OpCall::encode_list(size_t parameter) {
   PyObject* list = values[parameter];
+  if (!PyList_Check(list) && !PyTuple_Check(list)) {
+    if (list == Py_None && (*op.parameters)[parameter].default_value == Py_None) return key.push(kTagNone), Encoded::kDone;
+    if (symbolic_type && PyObject_TypeCheck(list, symbolic_type)) return Encoded::kSymbolic;  // static programs say what is wrong themselves
+    return refuse(parameter, "a list or tuple of Tensors", list);
+  }
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
   key.push(kTagTensors | static_cast<uint64_t>(count) << 8);
   // A copy of a list, which Python code that runs during the call could change.
@@ -390,7 +395,7 @@ OpCall::Encoded OpCall::encode() {
     PyObject* value = values[i];
     PyObject* converted = nullptr;
     Encoded done;
-    if (parameters[i].kind == Parameter::kTensor || (parameters[i].kind == Parameter::kTensors && !PyList_Check(value) && !PyTuple_Check(value))) {
+    if (parameters[i].kind == Parameter::kTensor) {
       done = encode_operand(i, value, &converted);
     } else if (parameters[i].kind == Parameter::kTensors) {
       done = encode_list(i);

@@ -184,6 +184,19 @@ bool write_out(const OpObject& op, PyObject* out, PyObject* result) {
   return true;
 }
 
+// An index that is out of range: found by a native, which knows neither the operator nor its parameters.
+[[noreturn]] void throw_named(const OpObject& op, PyObject* const* values, const Error& error) {
+  const std::string text = error.what(), placeholder = "index";
+  if (error.kind() != ErrorKind::kIndex || text.rfind(placeholder, 0) != 0) throw error;
+  std::string name;
+  for (size_t i = 0; i < op.parameters->size(); ++i) {
+    const Tensor* t = unwrap(values[i]);
+    if (!t || (t->dtype() != DType::k_int32 && t->dtype() != DType::k_int64)) continue;
+    name = name.empty() ? text_of(PyObject_Str, (*op.parameters)[i].name) : placeholder;  // of several, nobody knows which
+  }
+  throw Error(ErrorKind::kIndex, std::string(op_name(op)) + "(): " + (name.empty() ? placeholder : name) + text.substr(placeholder.size()));
+}
+
 }  // namespace
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* keyword_names) {
@@ -191,14 +204,20 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(count_and_flags));
   PyObject* bound[kMaxParameters];
   PyObject* out = nullptr;
-  if (count != op.parameters->size() || keyword_names) {
-    if (!bind_arguments(op, args, count, keyword_names, bound, &out)) return nullptr;
+  Owned packed;
+  if (count != op.parameters->size() || count != op.positional_count || op.is_variadic || keyword_names) {
+    if (!bind_arguments(op, args, count, keyword_names, bound, &out, packed)) return nullptr;
     args = bound;
   }
   try {
     const ProfileScope profile([&op] { return op_name(op); });
-    OpCall call(op, args);
-    Owned result(dispatch(call));
+    Owned result;
+    try {
+      OpCall call(op, args);
+      result = Owned(dispatch(call));
+    } catch (const Error& e) {
+      throw_named(op, args, e);
+    }
     if (!out || !result) [[likely]] return result.release();
     return write_out(op, out, result.get()) ? Py_NewRef(out) : nullptr;
   } catch (...) {

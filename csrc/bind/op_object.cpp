@@ -55,19 +55,29 @@ bool parse_parameters(OpObject& op, PyObject* list) {
   if (count > kMaxParameters) return PyErr_Format(PyExc_ValueError, "Op %U: %zd parameters; %d are the most", op.text_name, count, kMaxParameters), false;
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject *name, *kind, *value;
+    int is_keyword_only = 0;
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
     if (!PyTuple_Check(item)) return PyErr_Format(PyExc_TypeError, "Op %U: parameter %zd must be a tuple (name, kind, default), not %R", op.text_name, i, item), false;
-    if (!PyArg_ParseTuple(item, "UUO:Op parameter", &name, &kind, &value)) return false;
+    if (!PyArg_ParseTuple(item, "UUO|p:Op parameter", &name, &kind, &value, &is_keyword_only)) return false;
     Parameter p;
+    p.is_keyword_only = is_keyword_only;
     if (PyUnicode_CompareWithASCIIString(kind, "tensor") == 0) {
       p.kind = Parameter::kTensor;
     } else if (PyUnicode_CompareWithASCIIString(kind, "tensors") == 0) {
       p.kind = Parameter::kTensors;
+    } else if (PyUnicode_CompareWithASCIIString(kind, "variadic") == 0) {
+      p.kind = Parameter::kTensors;
+      p.is_variadic = op.is_variadic = true;
     } else if (PyUnicode_CompareWithASCIIString(kind, "attr") == 0) {
       p.kind = Parameter::kAttribute;
     } else {
-      return PyErr_Format(PyExc_ValueError, "Op %U: parameter %R has kind %R; there are 'tensor', 'tensors' and 'attr'", op.text_name, name, kind), false;
+      return PyErr_Format(PyExc_ValueError, "Op %U: parameter %R has kind %R; there are 'tensor', 'tensors', 'variadic' and 'attr'", op.text_name, name, kind), false;
     }
+    const bool is_after_positional = i > static_cast<Py_ssize_t>(op.positional_count);
+    if (!p.is_keyword_only && (is_after_positional || (op.is_variadic && !p.is_variadic))) {
+      return PyErr_Format(PyExc_ValueError, "Op %U: parameter %R must be keyword-only: it comes after one that is, or after a variadic one", op.text_name, name), false;
+    }
+    if (!p.is_keyword_only) ++op.positional_count;
     p.name = Py_NewRef(name);
     PyUnicode_InternInPlace(&p.name);
     p.default_value = value == required_marker ? nullptr : Py_NewRef(value);
@@ -242,7 +252,8 @@ std::string op_signature(const OpObject& op) {
   std::string text = std::string(op_name(op)) + "(";
   bool first = true;
   for (const auto& p : *op.parameters) {
-    text += (first ? "" : ", ") + text_of(PyObject_Str, p.name);
+    const bool opens_keywords = p.is_keyword_only && !op.is_variadic && &p == op.parameters->data() + op.positional_count;
+    text += std::string(first ? "" : ", ") + (opens_keywords ? "*, " : p.is_variadic ? "*" : "") + text_of(PyObject_Str, p.name);
     if (p.default_value) text += "=" + text_of(PyObject_Repr, p.default_value);
     first = false;
   }
@@ -254,15 +265,28 @@ PyObject* raise_argument_error(const OpObject& op, const std::string& message) {
   return nullptr;
 }
 
-bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names, PyObject** values, PyObject** out) {
+bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names, PyObject** values, PyObject** out, Owned& packed) {
   const auto& parameters = *op.parameters;
   const size_t total = parameters.size();
-  if (count > total) {
-    raise_argument_error(op, "takes at most " + std::to_string(total) + " positional arguments, and " + std::to_string(count) + " were given");
+  const size_t positional = std::min(count, op.positional_count);
+  std::copy(args, args + positional, values);
+  // Every public function takes name after its positional parameters.
+  const bool has_name = count > op.positional_count && (args[count - 1] == Py_None || PyUnicode_Check(args[count - 1]));
+  const size_t given = count - has_name;
+  if (op.is_variadic && given >= op.positional_count) {
+    const size_t at = op.positional_count - 1;
+    const bool is_list = given == op.positional_count && (PyList_Check(args[at]) || PyTuple_Check(args[at]));
+    if (!is_list) {
+      packed = Owned(PyTuple_New(static_cast<Py_ssize_t>(given - at)));
+      if (!packed) return false;
+      for (size_t i = at; i < given; ++i) PyTuple_SET_ITEM(packed.get(), static_cast<Py_ssize_t>(i - at), Py_NewRef(args[i]));
+      values[at] = packed.get();
+    }
+  } else if (given > positional) {
+    raise_argument_error(op, "takes at most " + std::to_string(positional) + " positional arguments, and " + std::to_string(given) + " were given");
     return false;
   }
-  std::copy(args, args + count, values);
-  std::fill(values + count, values + total, nullptr);
+  std::fill(values + positional, values + total, nullptr);
   const Py_ssize_t keywords = keyword_names ? PyTuple_GET_SIZE(keyword_names) : 0;
   for (Py_ssize_t k = 0; k < keywords; ++k) {
     PyObject* name = PyTuple_GET_ITEM(keyword_names, k);

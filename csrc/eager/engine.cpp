@@ -177,7 +177,10 @@ void Engine::finish_gradients(State& state, std::span<Ref<Tensor>> grads) {
   }
   if (extra) {
     for (EagerMeta* meta : extra->retained) {
-      if (const Ref<Tensor>& grad = grads[meta->index]) meta->grad = grad;
+      const Ref<Tensor>& grad = grads[meta->index];
+      if (!grad) continue;
+      meta->grad = producer(*grad) ? grad : alias_tensor(*grad);
+      meta->grad->stop_gradient = false;
     }
   }
 }
@@ -214,7 +217,7 @@ void Engine::send(const Node& from, std::span<Edge> edges, std::span<Ref<Tensor>
     State& state = states_[slot];
     if (input_grads[i] && !(blocked_.size() && is_blocked(edge))) {
       if (const Layout* expected = edge.node->output_layout(edge.index); expected && input_grads[i]->layout.get() != expected) {
-        check_gradient(*input_grads[i], *expected, "the gradient that " + from.name() + " computes for input " + std::to_string(i) + from.where());
+        check_gradient(*input_grads[i], *expected, "the gradient that " + from.name() + " computes for input " + std::to_string(i) + from.where(), edge.node->takes_any_dtype());
       }
       add_gradient(grads_[state.first_grad + edge.index], std::move(input_grads[i]), request_.create_graph);
     }

@@ -86,6 +86,7 @@ void accumulate_into_leaf(EagerMeta& meta, Ref<Tensor> grad, bool create_graph) 
   }
   if (!meta.grad) {
     if (is_exclusive(grad) && grad->layout->is_dense) {
+      grad->stop_gradient = false;
       meta.grad = std::move(grad);
       return;
     }
@@ -94,6 +95,7 @@ void accumulate_into_leaf(EagerMeta& meta, Ref<Tensor> grad, bool create_graph) 
                                         ? meta.self->layout
                                         : contiguous_layout(grad->dtype(), grad->layout->shape_span()));
     copy_into(*copy, *grad);
+    copy->stop_gradient = false;
     meta.grad = std::move(copy);
     return;
   }
@@ -115,11 +117,11 @@ Ref<Tensor> ones_like(const Tensor& t) {
   return ones;
 }
 
-void check_gradient(const Tensor& grad, const Layout& expected, const std::string& what) {
+void check_gradient(const Tensor& grad, const Layout& expected, const std::string& what, bool any_dtype) {
   const Layout& got = *grad.layout;
   if (&got == &expected) return;
   if (!same_shape(got, expected)) throw Error(ErrorKind::kShape, what + " is " + layout_text(got) + "; it must have the shape of its tensor, " + layout_text(expected));
-  if (got.dtype != expected.dtype) throw Error(ErrorKind::kDType, what + " is " + layout_text(got) + "; it must have the dtype of its tensor, " + layout_text(expected));
+  if (got.dtype != expected.dtype && !any_dtype) throw Error(ErrorKind::kDType, what + " is " + layout_text(got) + "; it must have the dtype of its tensor, " + layout_text(expected));
 }
 
 }  // namespace sampan

@@ -12,6 +12,6 @@ void add_gradient(Ref<Tensor>& into, Ref<Tensor> value, bool create_graph);
 void accumulate_into_leaf(EagerMeta& meta, Ref<Tensor> grad, bool create_graph);
 Ref<Tensor> ones_like(const Tensor& t);
 // Raises Error(kShape or kDType) that begins with what when grad cannot be the gradient of a tensor with this layout.
-void check_gradient(const Tensor& grad, const Layout& expected, const std::string& what);
+void check_gradient(const Tensor& grad, const Layout& expected, const std::string& what, bool any_dtype = false);
 
 }  // namespace sampan

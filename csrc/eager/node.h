@@ -52,6 +52,8 @@ class Node : public RefCounted {
   virtual std::string name() const = 0;
   virtual uint32_t output_count() const = 0;
   // The layout that a gradient of this output must have in shape and dtype; null when anything goes.
+  // Whether its backward takes a gradient of another dtype than its output's.
+  virtual bool takes_any_dtype() const { return false; }
   virtual const Layout* output_layout(uint32_t index) const = 0;
   virtual std::span<Edge> edges() = 0;
   // grads: one per output, null where none arrived. input_grads: one per edge, all null; may stay null.

@@ -25,11 +25,16 @@ SCALAR_DTYPES: dict[type, str] = {bool: "bool", int: "int64", float: "float64", 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: ``tensor`` (a Value, a Python number or None), ``tensors`` (a list of them) or ``attr``."""
+    """One parameter: ``tensor`` (a Value, a Python number or None), ``tensors`` (a list of them) or ``attr``.
+
+    A variadic one takes a list, or the positional arguments that are left.
+    """
 
     name: str
     kind: str
     default: Any = REQUIRED
+    is_keyword_only: bool = False
+    is_variadic: bool = False
 
 
 @dataclass(eq=False)
@@ -42,6 +47,7 @@ class OpDef:
     api: tuple[str, ...]
     methods: tuple[str, ...] = ()
     inplace: tuple[str, ...] = ()
+    inplace_target: str = ""
     reference: Callable[..., Any] | None = None
     samples: tuple[Any, ...] = ()
     gradient: Callable[..., Sequence[Value | None]] | None = None
@@ -63,8 +69,14 @@ class OpDef:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Positional arguments in order, with defaults, and Python numbers of tensor parameters as weak constants."""
-        if len(args) > len(self.parameters):
-            raise ArgumentTypeError(f"{self.name}() takes {len(self.parameters)} arguments, got {len(args)}")
+        positional = [p for p in self.parameters if not p.is_keyword_only]
+        if len(args) > len(positional) and (args[-1] is None or isinstance(args[-1], str)):
+            args = args[:-1]  # every public function takes name after its positional parameters
+        if positional and positional[-1].is_variadic and len(args) >= len(positional):
+            first, rest = args[: len(positional) - 1], args[len(positional) - 1 :]
+            args = (*first, rest[0] if len(rest) == 1 and isinstance(rest[0], (list, tuple)) else rest)
+        if len(args) > len(positional):
+            raise ArgumentTypeError(f"{self.name}() takes {len(positional)} positional arguments, got {len(args)}")
         kwargs = {self.aliases.get(k, k): v for k, v in kwargs.items()}
         for unknown in kwargs.keys() - {p.name for p in self.parameters[len(args) :]}:
             raise ArgumentTypeError(
@@ -95,6 +107,10 @@ class OpDef:
                 value = [lift_operand(self.name, parameter.name, v) for v in value]
             bound.append(value)
         return bound
+
+    def expand(self, values: Sequence[Any]) -> Any:
+        """The call with these values of all parameters, in order."""
+        return self(**{p.name: v for p, v in zip(self.parameters, values, strict=True)})
 
     def append(self, builder: Builder, bound: list[Any]) -> Any:
         """One Op of this name; its outputs in the structure that the definition returns."""
@@ -171,8 +187,11 @@ def op(
     *,
     operands: Sequence[str] | None = None,
     lists: Sequence[str] = (),
+    variadic: str = "",
+    keyword_only: Sequence[str] = (),
     method: bool | str | Sequence[str] = False,
     inplace: bool | str | Sequence[str] = False,
+    inplace_target: str = "",
     reference: Callable[..., Any] | None = None,
     samples: Sequence[Any] = (),
     gradient: Callable[..., Sequence[Value | None]] | None = None,
@@ -189,8 +208,11 @@ def op(
         api: its public names, dotted below ``sampan``; empty: an internal operator.
         operands: the parameters that are tensors; by default those without a default value.
         lists: those of them that are lists of tensors.
+        variadic: the one of those that may also be given as separate arguments.
+        keyword_only: the parameters, last ones, that are given by name only.
         method: also a method of Tensor, under its own or these names.
         inplace: also in-place forms: ``name_``, or these names; each a function beside ``api`` and a method.
+        inplace_target: the operand that they write into; the first one by default.
         reference: the same by NumPy or SciPy, on arrays, for the tests.
         samples: argument tuples of ``ops.samples`` specifications (the last item may be a dict of keywords).
         gradient: ``rule(op, *output_gradients)``; derived from the definition when not given.
@@ -211,7 +233,13 @@ def op(
             )
         chosen = [p for p, s in signature.items() if s.default is REQUIRED] if operands is None else operands
         parameters = tuple(
-            Parameter(p, "tensors" if p in lists else "tensor" if p in chosen else "attr", s.default)
+            Parameter(
+                p,
+                "tensors" if p in lists else "tensor" if p in chosen else "attr",
+                s.default,
+                p in keyword_only or p == "key",
+                p == variadic,
+            )
             for p, s in signature.items()
         )
         names = (api,) if isinstance(api, str) else tuple(api)
@@ -228,6 +256,7 @@ def op(
             tuple(n for n in names if n),
             methods,
             in_place,
+            inplace_target,
             reference,
             tuple(samples),
             gradient,

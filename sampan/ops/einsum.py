@@ -102,6 +102,7 @@ def _contracted(
     "einsum",
     operands=("operands",),
     lists=("operands",),
+    variadic="operands",
     reference=lambda equation, xs: np.asarray(np.einsum(equation, *xs)),
     samples=[
         ("ij,jk->ik", [real(3, 4), real(4, 2)]),

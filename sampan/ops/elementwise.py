@@ -34,10 +34,11 @@ def nonzero_divisor(name: str, y: Value) -> Value:
 @op(
     ["add"],
     operands=("x", "y"),
+    keyword_only=("alpha",),
     method=True,
     inplace=True,
     reference=lambda x, y, alpha=1: np.add(x, alpha * y if alpha != 1 else y),
-    samples=[*PAIRS, (real(2, 3), real(3), 3)],
+    samples=[*PAIRS, (real(2, 3), real(3), {"alpha": 3})],
 )
 def add(x, y, alpha=1):
     """x + alpha * y, elementwise, with broadcasting. Of bool tensors: the logical or."""
@@ -48,10 +49,11 @@ def add(x, y, alpha=1):
 @op(
     ["subtract", "sub"],
     operands=("x", "y"),
+    keyword_only=("alpha",),
     method=("subtract", "sub"),
     inplace=("subtract_", "sub_"),
     reference=lambda x, y, alpha=1: np.subtract(x, alpha * y if alpha != 1 else y),
-    samples=[*PAIRS, (real(2, 3), real(3), 3)],
+    samples=[*PAIRS, (real(2, 3), real(3), {"alpha": 3})],
 )
 def subtract(x, y, alpha=1):
     """x - alpha * y, elementwise, with broadcasting."""
@@ -73,14 +75,15 @@ def _divide_reference(x, y, rounding_mode=None):
 @op(
     ["divide", "div"],
     operands=("x", "y"),
+    keyword_only=("rounding_mode",),
     method=("divide", "div"),
     inplace=("divide_", "div_"),
     reference=_divide_reference,
     samples=[
         *DIVISORS[:2],
         (real(3), 1.5),
-        (real(4, low=-9, high=9), positive(4, low=1, high=3), "floor"),
-        (real(4, low=-9, high=9), 4, "trunc"),
+        (real(4, low=-9, high=9), positive(4, low=1, high=3), {"rounding_mode": "floor"}),
+        (real(4, low=-9, high=9), 4, {"rounding_mode": "trunc"}),
     ],
 )
 def divide(x, y, rounding_mode=None):
@@ -359,6 +362,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None):
     "add_n",
     operands=("inputs",),
     lists=("inputs",),
+    variadic="inputs",
     reference=lambda xs: sum(xs[1:], xs[0]),
     samples=[([real(3, 4), real(3, 4), real(3, 4)],), ([real(2)],)],
 )
@@ -432,14 +436,12 @@ def increment(x, value=1.0):
     ["where"],
     operands=("condition", "x", "y"),
     inplace=True,
+    inplace_target="x",
     reference=np.where,
     samples=[(boolean(3, 4), real(3, 4), real(3, 4)), (boolean(3, 1), real(4), 2.0), (boolean(3), distinct(2, 3), real())],
 )
 def where(condition, x, y):
-    """x where the condition holds, else y, with broadcasting.
-
-    (With the condition alone, ``where`` gives positions: see nonzero.)
-    """
+    """x where the condition holds, else y, with broadcasting."""
     x, y = promoted(x, y)
     if condition.dtype != "bool":
         condition = p.ne(condition, 0)

@@ -225,6 +225,7 @@ _ROWS = values([-1.0, 0.0, 1.0], [0.0, 2.0, 4.0])
 @op(
     "searchsorted",
     operands=("sorted_sequence", "values", "sorter"),
+    keyword_only=("side", "sorter"),
     reference=_search_reference,
     samples=[
         (_ROW, real(2, 3)),

@@ -289,6 +289,7 @@ def unbind(input, axis=0):
 @op(
     "meshgrid",
     lists=("inputs",),
+    variadic="inputs",
     reference=lambda xs: list(np.meshgrid(*xs, indexing="ij")),
     samples=[([real(3), real(2), real(4)],), ([real(3)],)],
     is_view=True,

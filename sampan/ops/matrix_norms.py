@@ -47,6 +47,7 @@ _INF = float("inf")
 @op(
     ["linalg.matrix_norm"],
     operands=("x",),
+    keyword_only=("dtype",),
     reference=_matrix_norm_reference,
     samples=[
         (real(3, 4),),
@@ -68,25 +69,29 @@ def matrix_norm(x, p="fro", axis=(-2, -1), keepdim=False, dtype=None):
 
 
 def _norm_reference(x, p=None, axis=None, keepdim=False):
-    if axis is None:
-        flat = np.linalg.norm(x.ravel(), 2 if p in (None, "fro") else p)
-        return np.asarray(flat).reshape((1,) * x.ndim) if keepdim else np.asarray(flat)
-    axes = tuple(axis) if isinstance(axis, list) and len(axis) > 1 else axis[0] if isinstance(axis, list) else axis
-    if isinstance(axes, tuple) and p not in (None, "fro", "nuc"):
-        return np.sum(np.abs(x) ** p, axes, keepdims=keepdim) ** (1 / p)
-    return np.asarray(np.linalg.norm(x, None if p is None else p, axes, keepdim))
+    axes = tuple(range(x.ndim)) if axis is None else tuple(np.atleast_1d(axis))
+    if axis is not None and len(axes) == 2:
+        return np.asarray(np.linalg.norm(x, p, axes, keepdim))
+    others = [k for k in range(x.ndim) if k not in [a % x.ndim for a in axes]]
+    rows = np.transpose(x, [*others, *(a for a in range(x.ndim) if a not in others)])
+    flat = np.linalg.norm(rows.reshape([*rows.shape[: len(others)], -1]), 2 if p in (None, "fro") else p, -1)
+    return np.expand_dims(flat, tuple(k for k in range(x.ndim) if k not in others)) if keepdim else np.asarray(flat)
 
 
 @op(
     ["linalg.norm", "norm"],
     operands=("x",),
+    keyword_only=("dtype",),
     method=True,
     reference=_norm_reference,
     samples=[
         (real(3, 4),),
         (real(2, 3, 4), 1, -1),
         (real(2, 3, 4), "fro", [1, 2], True),
-        (real(2, 3, 4), 3.0, [0, 2]),
+        *((real(2, 3, 4), o, [0, 2]) for o in (None, 1, -1, 2, -2, _INF, -_INF)),
+        (real(2, 3, 4, 2), 3.0, [0, 2, 3]),
+        (real(3, 4), 1),
+        (real(3, 4), 0.5, [1], True),
         (real(3, 4), "nuc", [0, 1]),
         (real(3, 4), _INF),
         (values(0.0, 0.0),),
@@ -95,18 +100,20 @@ def _norm_reference(x, p=None, axis=None, keepdim=False):
     tolerance=5,
 )
 def norm(x, p=None, axis=None, keepdim=False, dtype=None):
-    """A vector norm over one axis or the flattened tensor (p a number, 2 by default); over two axes fro, nuc, or the entrywise p-norm.
+    """A matrix norm where ``axis`` names two axes, else a vector norm over the axis, or over all elements by default.
 
-    The gradient at a zero vector is 0.
+    p: of matrices ``"fro"`` (the default), ``"nuc"``, 1, -1, 2, -2, inf or -inf, as in ``linalg.matrix_norm``;
+    of vectors any number, 2 by default. The gradient at a zero vector is 0.
     """
     x = floating(x)
     if dtype is not None:
         x = primitives.cast(x, dtype_name("norm", dtype))
     axes = normalized_axes("norm", axis, x.ndim)
+    if isinstance(axis, (list, tuple)) and len(axis) == 2:
+        rows, columns = (normalized_axis("norm", a, x.ndim) for a in axis)
+        return matrix_norm_of("norm", x, "fro" if p is None else p, (rows, columns), keepdim)
     if p == "nuc":
-        if axis is None or len(axes) != 2:
-            raise ArgumentError(f"norm(): p 'nuc' takes two axes, got axis {axis!r}")
-        return matrix_norm_of("norm", x, "nuc", (axes[0], axes[1]), keepdim)
+        raise ArgumentError(message("norm(): p is 'nuc'", f"it takes a list of two axes, and axis is {axis!r}"))
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(f"norm(): p is {p!r}; it must be a number, 'fro' or 'nuc'")
     order = 2.0 if p in (None, "fro") else checked_order("norm", p)

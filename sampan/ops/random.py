@@ -82,7 +82,7 @@ def _normal(key, shape, dtype):
     return p.make_complex(p.mul(halves[0], math.sqrt(0.5)), p.mul(halves[1], math.sqrt(0.5)))
 
 
-@op("rand_like", operands=("input", "key"), creates=True, tests="nograd noempty")
+@op("rand_like", operands=("input", "key"), keyword_only=("dtype",), creates=True, tests="nograd noempty")
 def rand_like(input, dtype=None, key=None):
     """Uniform numbers in [0, 1), shaped like input."""
     return uniform_numbers(key, input.shape, dtype_name("rand_like", dtype) if dtype is not None else input.dtype)

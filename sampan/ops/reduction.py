@@ -94,7 +94,7 @@ def mean_of(name: str, x: Value, axes: Sequence[int]) -> Value:
     return p.div(total, count) if count else p.full(total.shape, float("nan"), x.dtype)
 
 
-@op("mean", operands=("x",), method=True, reference=by_numpy(np.mean), samples=AXES)
+@op("mean", operands=("x",), keyword_only=("dtype",), method=True, reference=by_numpy(np.mean), samples=AXES)
 def mean(x, axis=None, keepdim=False, dtype=None):
     """The mean over the axes (all of them by default); of integers in the default floating dtype."""
     x = floating(x) if dtype is None else p.cast(x, dtype_name("mean", dtype))
@@ -368,7 +368,7 @@ _NORMS = [
 ]
 
 
-@op("linalg.vector_norm", operands=("x",), reference=_vector_norm, samples=_NORMS, tolerance=3)
+@op("linalg.vector_norm", operands=("x",), keyword_only=("dtype",), reference=_vector_norm, samples=_NORMS, tolerance=3)
 def vector_norm(x, p=2.0, axis=None, keepdim=False, dtype=None):
     """(sum |x| ** p) ** (1 / p) over the axes (all of them by default); p may be 0 (a count), inf or -inf."""
     x = floating(x)

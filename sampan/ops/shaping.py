@@ -374,6 +374,7 @@ def _repeat_interleave_reference(x, repeats, axis=None, output_size=None):
 @op(
     "repeat_interleave",
     operands=("x",),
+    keyword_only=("output_size",),
     method=True,
     reference=_repeat_interleave_reference,
     samples=[(real(2, 3), 2), (real(2, 3), 3, 1), (real(2, 3), [1, 0, 2], -1)],
@@ -497,7 +498,13 @@ def _at_least_op(rank: int, grow: Any, function: Any) -> Any:
     )
     samples = [([real(3), real(), real(2, 3)],), ([real(3)],), ([real(2, 3, 4)],)]
     return op(
-        f"atleast_{rank}d", lists=("inputs",), method=True, is_view=True, reference=lambda xs: function(*xs), samples=samples
+        f"atleast_{rank}d",
+        lists=("inputs",),
+        variadic="inputs",
+        method=True,
+        is_view=True,
+        reference=lambda xs: function(*xs),
+        samples=samples,
     )(body)
 
 
@@ -510,9 +517,3 @@ atleast_3d = _at_least_op(3, _grow_3d, np.atleast_3d)
 def clone(x):
     """x in memory of its own; gradients flow through it."""
     return x
-
-
-@op(["assign"], operands=("x",), method=False, reference=np.copy, samples=[(real(3, 4),)])
-def assign(x):
-    """x in memory of its own; gradients flow through it."""
-    return clone.body(x)

@@ -41,6 +41,7 @@ _SPREAD = [*AXES[:3], (real(2, 3, 4), -1, False, True), (real(1),)]
 @op(
     "var",
     operands=("x",),
+    keyword_only=("correction",),
     method=True,
     reference=_by_numpy(np.var),
     samples=[*_SPREAD, (real(5), {"correction": 2})],
@@ -115,8 +116,11 @@ def _median(name: str, x: Value, axis: Any, keepdim: bool, mode: str, skip_nan: 
     low = p.floordiv(p.maximum(p.sub(count, 1), 0), 2)
     if mode == "min":
         value, index = _at(ordered, low), _at(order, low)
+        if skip_nan:
+            index = p.select(p.eq(count, 0), -1, index)
         results = _restored(value, x, axes, keepdim), _restored(index, x, axes, keepdim)
-        return results if axis is not None else results[0]
+        is_one_axis = isinstance(axis, int) if skip_nan else axis is not None
+        return results if is_one_axis else results[0]
     high = p.minimum(p.floordiv(count, 2), length - 1)
     high = p.maximum(high, low)
     mean = p.mul(p.add(_at(ordered, low), _at(ordered, high)), 0.5)
@@ -144,7 +148,15 @@ def median(x, axis=None, keepdim=False, mode="avg"):
 
 
 def _nanmedian_reference(x, axis=None, keepdim=False, mode="avg"):
-    return np.asarray(np.nanmedian(x, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdim))
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    if mode == "avg":
+        return np.asarray(np.nanmedian(x, axis=axis, keepdims=keepdim))
+    value = np.asarray(np.nanquantile(x, 0.5, axis=axis, keepdims=keepdim, method="lower"))
+    if not isinstance(axis, int):
+        return value
+    low = (np.sum(~np.isnan(x), axis, keepdims=True) - 1) // 2
+    place = np.take_along_axis(np.argsort(x, axis=axis, kind="stable"), low, axis)
+    return value, place if keepdim else np.squeeze(place, axis)
 
 
 @op(
@@ -156,10 +168,17 @@ def _nanmedian_reference(x, axis=None, keepdim=False, mode="avg"):
         (distinct(3, 4),),
         (distinct(2, 3, 5), [0, 1], True),
         (values([1.0, np.nan, 3.0, 9.0], [np.nan] * 4, [5.0, 2.0, 4.0, 3.0]), 1),
+        (values([1.0, np.nan, 3.0, 9.0], [5.0, 2.0, 4.0, 3.0]), 1, False, "min"),
+        (values([1.0, np.nan, 3.0, 9.0], [5.0, 2.0, 4.0, 3.0]), 0, True, "min"),
+        (values([1.0, np.nan, 3.0, 9.0], [5.0, 2.0, 4.0, 3.0]), None, False, "min"),
+        (values([1.0, np.nan, 3.0, 9.0], [5.0, 2.0, 4.0, 3.0]), [0, 1], True, "min"),
     ],
 )
 def nanmedian(x, axis=None, keepdim=False, mode="avg"):
-    """The median over the axes of what is not NaN; NaN where there is nothing else. mode as in median."""
+    """The median over the axes of what is not NaN; NaN where there is nothing else.
+
+    mode ``"min"``: the lower of the middle two, and with one integer axis also its position (-1 where all are NaN).
+    """
     return _median("nanmedian", x, axis, keepdim, mode, True)
 
 

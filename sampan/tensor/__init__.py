@@ -36,7 +36,7 @@ install(Subscripts(OPS, to_tensor, composed.mask_indices))
 install_conversions()
 install_storage_methods()
 
-from . import functions, numerics, random_functions  # noqa: E402
+from . import functions, numerics, optional_forms, random_functions  # noqa: E402
 from .operators import install_operators  # noqa: E402
 
 install_operators()
@@ -71,6 +71,7 @@ __all__ = [
     "composed",
     "functions",
     "numerics",
+    "optional_forms",
     "public_names",
     "random_functions",
     "share_array",

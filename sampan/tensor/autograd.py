@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from .. import _rt
 from ..base import nest
-from ..base.errors import ArgumentTypeError, AutogradError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, AutogradError, UnsupportedError, message
 
 Tensor = _rt.Tensor
 F = TypeVar("F", bound=Callable[..., Any])
@@ -106,14 +106,18 @@ def _tensors(name: str, parameter: str, value: Any, none_allowed: bool = False) 
     return values
 
 
-def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool = False) -> None:
+def backward(
+    tensors: Any, grad_tensors: Any = None, retain_graph: bool = False, *, dump_backward_graph_path: str | None = None
+) -> None:
     """Add the gradients of the tensors' sum to the leaves that they depend on.
 
     Args:
         tensors: a Tensor or a list of them.
         grad_tensors: the gradient of each, None for ones.
         retain_graph: keep the graph for another backward.
+        dump_backward_graph_path: None: drawings of the graph are not made.
     """
+    _refuse_dump("backward", dump_backward_graph_path)
     roots = _tensors("backward", "tensors", tensors)
     gradients = None if grad_tensors is None else _tensors("backward", "grad_tensors", grad_tensors, none_allowed=True)
     _rt.backward(roots, gradients, retain_graph)
@@ -127,17 +131,65 @@ def tensor_backward(
     gradient: Tensor | None = None,
     create_graph: bool = False,
     inputs: Any = None,
+    dump_backward_graph_path: str | None = None,
 ) -> None:
     """Add the gradients of this tensor to the leaves that it depends on.
 
     Args:
         grad_tensor: the gradient of this tensor; ones by default.
         retain_graph: keep the graph for another backward.
+        gradient: the same as grad_tensor.
+        create_graph: record the computation of the gradients, for gradients of gradients.
+        inputs: a Tensor or a list of them, leaves or not: only they receive gradients.
+        dump_backward_graph_path: None: drawings of the graph are not made.
+
+    Raises:
+        ArgumentError: one of the inputs has ``stop_gradient=True``.
+
+    Example:
+        >>> import sampan as paddle
+        >>> x = paddle.to_tensor([2.0], stop_gradient=False)
+        >>> w = paddle.to_tensor([3.0], stop_gradient=False)
+        >>> (x * w).backward(inputs=[w])
+        >>> x.grad is None, w.grad.item()
+        (True, 2.0)
     """
+    _refuse_dump("backward", dump_backward_graph_path)
     given = gradient if grad_tensor is None else grad_tensor
     if given is not None:
         _tensors("backward", "grad_tensor", given)
-    _rt.backward([self], None if given is None else [given], retain_graph or create_graph, create_graph)
+    gradients = None if given is None else [given]
+    if inputs is None:
+        _rt.backward([self], gradients, retain_graph or create_graph, create_graph)
+    else:
+        _accumulate(self, gradients, _tensors("backward", "inputs", inputs), retain_graph or create_graph, create_graph)
+
+
+def _accumulate(root: Tensor, gradients: Any, inputs: list[Tensor], retain_graph: bool, create_graph: bool) -> None:
+    """Add the root's gradient to the inputs' own, and to no others."""
+    stopped = next((k for k, t in enumerate(inputs) if t.stop_gradient), None)
+    if stopped is not None or not inputs:
+        what = "inputs is an empty list" if stopped is None else f"inputs[{stopped}] has stop_gradient=True"
+        raise ArgumentError(message(f"backward(): {what}", "", "pass tensors that want a gradient, or None for all leaves"))
+    found = _rt.grad([root], inputs, gradients, retain_graph, create_graph, True, None)
+    with GradMode(create_graph):
+        for tensor, gradient in zip(inputs, found, strict=True):
+            if gradient is None:
+                continue
+            if tensor.grad is None:
+                own = gradient if create_graph else _rt.copy(gradient)
+            else:
+                own = tensor.grad + gradient
+            if own.is_leaf:
+                own.stop_gradient = False
+            tensor.grad = own
+
+
+def _refuse_dump(name: str, path: Any) -> None:
+    if path is not None:
+        raise UnsupportedError(
+            message(f"{name}(): dump_backward_graph_path={path!r}", "drawings of the graph are not made", "leave it out")
+        )
 
 
 def grad(
@@ -149,6 +201,8 @@ def grad(
     only_inputs: bool = True,
     allow_unused: bool = False,
     no_grad_vars: Any = None,
+    *,
+    dump_backward_graph_path: str | None = None,
 ) -> list[Tensor | None]:
     """The gradients of the outputs' sum with respect to the inputs; no ``.grad`` changes.
 
@@ -161,6 +215,7 @@ def grad(
         only_inputs: must be True.
         allow_unused: give None for an input that the outputs do not depend on, in place of an error.
         no_grad_vars: tensors through which no gradient flows.
+        dump_backward_graph_path: None: drawings of the graph are not made.
 
     Returns:
         A list with the gradient of each input.
@@ -174,6 +229,7 @@ def grad(
     """
     if not only_inputs:
         raise ArgumentTypeError("grad(): only_inputs must be True")
+    _refuse_dump("grad", dump_backward_graph_path)
     targets = _tensors("grad", "inputs", inputs)
     found = _rt.grad(
         _tensors("grad", "outputs", outputs),
@@ -216,6 +272,7 @@ class PyLayerContext:
         self._saved: tuple[Any, ...] = ()
         self._not_differentiable: tuple[Tensor, ...] = ()
         self._materialize = True
+        self._casts = True
         self.needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -239,7 +296,8 @@ class PyLayerContext:
         self._not_differentiable = tensors
 
     def set_grad_in_dtype_consistent(self, flag: bool) -> None:
-        """Accepted for compatibility: backward sees gradients in the dtype of the outputs."""
+        """Whether backward sees gradients cast to the dtypes of forward's outputs (the default), or in the dtypes that they arrive in."""
+        self._casts = bool(flag)
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether backward sees zeros in place of None for an output that nothing depends on."""
@@ -324,6 +382,8 @@ def _run_backward(
     ctx._saved = passed[0] if is_saving else ()
     present = iter(passed[1:] if is_saving else passed)
     given = [next(present) if carried else None for carried in carries]
+    if ctx._casts:
+        given = [g if g is None or g.dtype.name == dtype else g.astype(dtype) for g, (_, dtype) in zip(given, types, strict=True)]
     if ctx._materialize:
         given = [_zeros(shape, dtype) if g is None else g for g, (shape, dtype) in zip(given, types, strict=True)]
     try:

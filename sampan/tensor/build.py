@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _rt
-from ..base.errors import ArgumentTypeError
 from ..base.places import parse_place
 from ..ir.program import Value
 from ..ops.define import OPERATORS, OpDef
@@ -23,11 +22,8 @@ _modules: dict[str, dict[str, Callable[..., Any]]] = {}
 
 def _keyed(definition: OpDef, op: Any, name: str) -> Callable[..., Any]:
     """The callable of a random operator: each call draws the next key."""
-    shown = tuple(p for p in definition.parameters if p.name != "key")
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > len(shown):
-            raise ArgumentTypeError(f"{name}() takes at most {len(shown)} arguments, got {len(args)}")
         return op(*args, **kwargs, key=default_generator.next_key())
 
     functools.update_wrapper(call, op, assigned=("__doc__",), updated=())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def trace(definition: OpDef, args: Sequence[Any]) -> Traced:
         if rule is not None:
             operands = iter(rule(definition, [v for v in nest.flatten(values) if isinstance(v, Value)]))
             values = nest.map_structure(lambda v: next(operands) if isinstance(v, Value) else v, values)
-        result = definition(*values)
+        result = definition.expand(values)
         if _watch is not None:
             result = _watch.on_result(definition, result, [v for v in nest.flatten(values) if isinstance(v, Value)])
     leaves = [v for v in nest.flatten(result) if v is not None]
@@ -165,7 +166,7 @@ class Dispatcher:
             raise SampanError(
                 f"{self.op.__name__}() writes in place, which a Program being built cannot express here; use {self.definition.name}()"
             )
-        return self.definition(*args)
+        return self.definition.expand(args)
 
     def miss(self, args: Sequence[Any]) -> Any:
         """The Entry for a call of a new signature."""
@@ -179,14 +180,21 @@ class Dispatcher:
     def _entry(self, args: Sequence[Any]) -> Any:
         traced = self._trace(args)
         operands = operands_of(self.definition, args)
-        inplace = {0: 0} if self.is_inplace else updated_operands(self.definition, args)
+        target = self._target() if self.is_inplace else 0
+        inplace = {0: target} if self.is_inplace else updated_operands(self.definition, args)
         rebinds = self.is_inplace and (self.definition.is_view or self.definition.name in _REBINDING)
         program = traced.program
         if self.is_inplace and not rebinds:
-            program = self._checked_inplace(program)
-            self._require_own_elements(operands[0])
+            program = self._checked_inplace(program, target)
+            self._require_own_elements(operands[target])
         view = self.definition.is_view if not self.is_inplace else rebinds
         return make_entry(program, traced.structure, operands, view, inplace, rebinds)
+
+    def _target(self) -> int:
+        """The operand that an in-place form writes into."""
+        target = self.definition.inplace_target
+        before = itertools.takewhile(lambda p: p.name != target, self.definition.parameters) if target else ()
+        return sum(p.kind == "tensor" for p in before)
 
     def _require_own_elements(self, target: Any) -> None:
         """Writing in place needs one place in memory for every element; an expanded tensor repeats some."""
@@ -219,8 +227,8 @@ class Dispatcher:
         shown = ", ".join(f"{p.name}={describe(v)}" for p, v in zip(self.definition.parameters, args, strict=True))
         return kind(message(f"{self.op.__name__}({shown}): an argument has a type or value that it does not take", str(error)))
 
-    def _checked_inplace(self, program: Program) -> Program:
-        target, result = program.inputs[0], program.outputs[0]
+    def _checked_inplace(self, program: Program, operand: int) -> Program:
+        target, result = program.inputs[operand], program.outputs[0]
         if result.shape != target.shape:
             raise ShapeError(
                 message(
@@ -332,7 +340,10 @@ def _program_op(program: Program) -> Any:
 
 def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], static: Callable[[Sequence[Any]], Any]) -> Any:
     """The runtime's callable with the definition's parameters, documentation and signature."""
-    parameters = [(p.name, p.kind, _rt.REQUIRED if p.default is REQUIRED else p.default) for p in definition.parameters]
+    parameters = [
+        (p.name, "variadic" if p.is_variadic else p.kind, _rt.REQUIRED if p.default is REQUIRED else p.default, p.is_keyword_only)
+        for p in definition.parameters
+    ]
     op = _rt.Op(name, parameters, lambda op, args: miss(args), definition.aliases)
     op.static = lambda op, args: static(args)
     op.__doc__ = definition.body.__doc__
@@ -341,9 +352,19 @@ def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], 
 
 
 def _signature(op: Any) -> inspect.Signature:
-    named = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(p.name, named, default=p.default) for p in op.definition.parameters]
-    return inspect.Signature([*parameters, inspect.Parameter("name", named, default=None)])
+    parameters = op.definition.parameters
+    is_variadic = any(p.is_variadic for p in parameters)
+    named, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    positional = [
+        inspect.Parameter(p.name, inspect.Parameter.VAR_POSITIONAL)
+        if p.is_variadic
+        else inspect.Parameter(p.name, named, default=p.default)
+        for p in parameters
+        if not p.is_keyword_only
+    ]
+    keywords = [inspect.Parameter(p.name, by_name, default=p.default) for p in parameters if p.is_keyword_only]
+    name = inspect.Parameter("name", by_name if is_variadic else named, default=None)
+    return inspect.Signature([*positional, name, *keywords])
 
 
 _rt.Op.__signature__ = property(_signature)  # made when asked for: there are hundreds of operators

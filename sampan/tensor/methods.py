@@ -288,7 +288,7 @@ _NEVER = {
 _SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "rows", "nnz")
 #: Public functions that are methods too, beside those that operators declare.
 _FUNCTIONS_AS_METHODS = """add_n argwhere bincount increment msort block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_parameter create_tensor
-is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack where""".split()
+is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack""".split()
 
 
 def install(subscripts: Subscripts) -> None:

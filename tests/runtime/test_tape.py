@@ -81,7 +81,7 @@ class TestBackward:
         add(multiply(x, y), x).backward()
         assert x.grad.tolist() == [4.0, 5.0]
         assert y.grad.tolist() == [1.0, 2.0]
-        assert x.grad.stop_gradient
+        assert not x.grad.stop_gradient
 
     def test_one_tensor_as_both_operands(self):
         x = tensor([3.0, -2.0], grad=True)

@@ -1,0 +1,86 @@
+"""Public functions over operators that need what the caller may leave out: ``where`` of a condition alone, ``assign`` of plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _rt
+from ..base.errors import ArgumentError, message
+from ..ir.program import Value
+from .build import OPS, attach, composed
+from .composed import nonzero, require_tensor
+from .creation import to_tensor
+
+Tensor = _rt.Tensor
+_select = OPS["where"]
+
+
+def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None, *, out: Tensor | None = None) -> Any:
+    """x where the condition holds, else y, with broadcasting; of the condition alone, the positions where it holds.
+
+    Args:
+        condition: a bool tensor; of other dtypes, elements other than 0 hold.
+        x: a tensor or number; with None, y is None too.
+        y: a tensor or number.
+        name: accepted for compatibility.
+        out: receives the result.
+
+    Returns:
+        A tensor of the promoted dtype; without x and y, for each axis of the condition an int64 tensor [count], as ``nonzero(as_tuple=True)``.
+
+    Raises:
+        ArgumentError: one of x and y is given without the other.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.where(paddle.to_tensor([True, False]), 1.0, 2.0).tolist()
+        [1.0, 2.0]
+        >>> paddle.where(paddle.to_tensor([True, False, True]))[0].tolist()
+        [0, 2]
+    """
+    if x is None and y is None:
+        return nonzero(require_tensor("where", "condition", condition), as_tuple=True)
+    if x is None or y is None:
+        given, missing = ("y", "x") if x is None else ("x", "y")
+        raise ArgumentError(message(f"where(): {given} is given and {missing} is not", "both or neither must be"))
+    return _select(condition, x, y) if out is None else _select(condition, x, y, out=out)
+
+
+composed("where")(where)
+attach("where", where)
+
+
+@composed("assign")
+def assign(x: Any, output: Tensor | None = None, name: str | None = None) -> Tensor:
+    """x in memory of its own; gradients flow through it.
+
+    Args:
+        x: a tensor, an array, a number (of which a tensor of one element is made), or nested lists of those. Arrays keep their dtype, and
+            Python floats in lists become float64.
+        output: receives the result, taking its shape and dtype, and is what is given back.
+        name: accepted for compatibility.
+
+    Raises:
+        AutogradError: output is a leaf that wants a gradient.
+
+    Example:
+        >>> import sampan as paddle
+        >>> kept = paddle.zeros([2])
+        >>> paddle.assign(paddle.to_tensor([1.0, 2.0]), kept) is kept, kept.tolist()
+        (True, [1.0, 2.0])
+    """
+    if not isinstance(x, (Tensor, Value)):
+        x = to_tensor(np.atleast_1d(np.asarray(x)) if isinstance(x, (bool, int, float, complex)) else _listed(x))
+    if output is None:
+        return OPS["clone"](x)
+    require_tensor("assign", "output", output)
+    if output.stop_gradient and (output.dtype != x.dtype or list(output.shape) != list(x.shape)):
+        _rt.rebind(output, _rt.empty(list(x.shape), x.dtype.name))
+    return OPS["clone"](x, out=output)
+
+
+def _listed(x: Any) -> Any:
+    is_plain = isinstance(x, (list, tuple)) and not any(isinstance(item, (list, tuple, Tensor)) for item in x)
+    return np.asarray(x) if is_plain else x
