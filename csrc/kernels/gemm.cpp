@@ -3,97 +3,22 @@
 #include <algorithm>
 
 #include "exec/parallel.h"
-#include "exec/transpose.h"
 #include "kernels/common.h"
+#include "kernels/tiles.h"
 
 namespace sampan::kernels {
 namespace {
 
-constexpr int kRows = 6;     // with two vectors a row: 12 accumulators, and 3 of 16 registers left for operands
-constexpr int64_t kDepth = 256;  // a packed panel of A (6 x 256) and one of B (256 x 16) stay in L1
-
 template <class T>
-constexpr int64_t kColumns = 2 * kLanes<T>;
-template <class T>
-constexpr int64_t kBlockColumns = 16 * kColumns<T>;  // kDepth x this is half of a 512 KiB L2
-
-// C tile [kR, kColumns] = A [kR, depth] B [depth, kColumns]; B's rows are contiguous.
-template <class T, int kR>
-SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
-                        bool subtract) {
-  Vec<T> left[kR], right[kR];
-  for (int r = 0; r < kR; ++r) left[r] = right[r] = Vec<T>{};
-  for (int64_t k = 0; k < depth; ++k) {
-    const Vec<T> b0 = load(b), b1 = load(b + kLanes<T>);
-#pragma GCC unroll 8
-    for (int r = 0; r < kR; ++r) {
-      const T v = a[r * a_row];
-      left[r] += v * b0;
-      right[r] += v * b1;
-    }
-    a += a_column;
-    b += b_row;
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kR; ++r) {
-    T* row = c + r * c_row;
-    if (subtract) {
-      left[r] = -left[r];
-      right[r] = -right[r];
-    }
-    if (accumulate) {
-      left[r] += load(row);
-      right[r] += load(row + kLanes<T>);
-    }
-    store(row, left[r]);
-    store(row + kLanes<T>, right[r]);
-  }
-}
-
-template <class T>
-SAMPAN_INLINE void tile_rows(int rows, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row,
-                             bool accumulate, bool subtract) {
-  switch (rows) {
-    case 6: return tile<T, 6>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 5: return tile<T, 5>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 4: return tile<T, 4>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 3: return tile<T, 3>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 2: return tile<T, 2>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    default: return tile<T, 1>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-  }
-}
-
-// B [depth, columns] into panels of kColumns, the last one filled up with zeros.
-template <class T>
-SAMPAN_INLINE void pack_columns(const T* b, int64_t b_row, int64_t b_column, int64_t depth, int64_t columns, T* to) {
-  constexpr int64_t kWidth = kColumns<T>;
-  for (int64_t n = 0; n < columns; n += kWidth, to += depth * kWidth) {
-    const int64_t width = std::min(kWidth, columns - n);
-    const T* from = b + n * b_column;
-    if (b_column == 1 && width == kWidth) {
-      for (int64_t k = 0; k < depth; ++k) {
-        store(to + k * kWidth, load(from + k * b_row));
-        store(to + k * kWidth + kLanes<T>, load(from + k * b_row + kLanes<T>));
-      }
-    } else if (b_row == 1 && width == kWidth && sizeof(T) >= 4) {
-      constexpr int64_t kItem = sizeof(T);
-      transpose_2d(reinterpret_cast<char*>(to), kWidth * kItem, reinterpret_cast<const char*>(from), b_column * kItem, depth, kWidth, kItem);
-    } else {
-      for (int64_t j = 0; j < width; ++j)
-        for (int64_t k = 0; k < depth; ++k) to[k * kWidth + j] = from[k * b_row + j * b_column];
-      for (int64_t j = width; j < kWidth; ++j)
-        for (int64_t k = 0; k < depth; ++k) to[k * kWidth + j] = T{};
-    }
-  }
-}
+constexpr int64_t kBlockColumns = 16 * kTileColumns<T>;  // kTileDepth x this is half of a 512 KiB L2
 
 // Rows [m0, m1) and columns [n0, n1) of C.
 template <class T>
 SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-  constexpr int64_t kWidth = kColumns<T>;
-  const int64_t most_columns = std::min(kBlockColumns<T>, (n1 - n0 + kWidth - 1) / kWidth * kWidth), most_depth = std::min(kDepth, g.k);
+  constexpr int64_t kWidth = kTileColumns<T>;
+  const int64_t most_columns = std::min(kBlockColumns<T>, (n1 - n0 + kWidth - 1) / kWidth * kWidth), most_depth = std::min(kTileDepth, g.k);
   // B is read in place where its rows are contiguous and few rows of A would use a packed copy.
-  const bool in_place_b = g.b_column == 1 && (m1 - m0 <= 4 * kRows || (n1 - n0) * g.b_row <= 4096);
+  const bool in_place_b = g.b_column == 1 && (m1 - m0 <= 4 * kTileRows || (n1 - n0) * g.b_row <= 4096);
   // Broadcasts walk down a column of A: when that is not the contiguous axis of a big matrix, a packed panel spares cache lines.
   const bool pack_a = g.a_column != 1 && g.a_column * g.k > 4096 && n1 - n0 > 2 * kWidth;
   const bool needs_packed_b = !in_place_b || (n1 - n0) % kWidth != 0;
@@ -101,28 +26,28 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
   T* packed_a = nullptr;
   if (needs_packed_b || pack_a) {
     const size_t b_items = needs_packed_b ? static_cast<size_t>(most_columns * most_depth) : 0;
-    packed_b = reinterpret_cast<T*>(thread_scratch((b_items + static_cast<size_t>(kRows * most_depth)) * sizeof(T)));
+    packed_b = reinterpret_cast<T*>(thread_scratch((b_items + static_cast<size_t>(kTileRows * most_depth)) * sizeof(T)));
     packed_a = packed_b + b_items;
   }
   for (int64_t nb = n0; nb < n1; nb += kBlockColumns<T>) {
     const int64_t columns = std::min(kBlockColumns<T>, n1 - nb);
-    for (int64_t kb = 0; kb < g.k; kb += kDepth) {
-      const int64_t depth = std::min(kDepth, g.k - kb);
+    for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
+      const int64_t depth = std::min(kTileDepth, g.k - kb);
       const bool accumulate = g.accumulate || kb > 0;
       const T* b = g.b + kb * g.b_row + nb * g.b_column;
       const int64_t whole = in_place_b ? columns / kWidth * kWidth : 0;  // columns read in place
       if (whole < columns) pack_columns(b + whole * g.b_column, g.b_row, g.b_column, depth, columns - whole, packed_b);
-      for (int64_t m = m0, left = (m1 - m0 + kRows - 1) / kRows, rows; m < m1; m += rows, --left) {
+      for (int64_t m = m0, left = (m1 - m0 + kTileRows - 1) / kTileRows, rows; m < m1; m += rows, --left) {
         // Even shares: eight rows are 4 + 4, since tiles of few rows cannot hide the latency of their chains.
         rows = (m1 - m + left - 1) / left;
         const T* a = g.a + m * g.a_row + kb * g.a_column;
         int64_t a_row = g.a_row, a_column = g.a_column;
         if (pack_a) {
           for (int64_t k = 0; k < depth; ++k)
-            for (int r = 0; r < rows; ++r) packed_a[k * kRows + r] = a[r * a_row + k * a_column];
+            for (int r = 0; r < rows; ++r) packed_a[k * kTileRows + r] = a[r * a_row + k * a_column];
           a = packed_a;
           a_row = 1;
-          a_column = kRows;
+          a_column = kTileRows;
         }
         T* c = g.c + m * g.c_row + nb * g.c_column;
         for (int64_t n = 0; n < columns; n += kWidth) {
@@ -133,7 +58,7 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
           if (width == kWidth && g.c_column == 1) {
             tile_rows<T>(static_cast<int>(rows), depth, a, a_row, a_column, panel, panel_row, to, g.c_row, accumulate, g.subtract);
           } else {
-            T edge[kRows * kWidth];
+            T edge[kTileRows * kWidth];
             tile_rows<T>(static_cast<int>(rows), depth, a, a_row, a_column, panel, panel_row, edge, kWidth, false, g.subtract);
             for (int r = 0; r < rows; ++r)
               for (int64_t j = 0; j < width; ++j) {
@@ -273,7 +198,7 @@ void gemm_any(Gemm<T> g) {
   if (ns < kParallelThresholdNs) return run_part(g, form, 0, g.m, 0, g.n);
   // Pieces are whole tiles, so that the split never changes a result.
   const bool by_rows = form == Form::kBlock && g.m >= g.n;
-  const int64_t step = by_rows ? kRows : form == Form::kDots ? 3 * 4 : kColumns<T>, size = by_rows ? g.m : g.n, units = (size + step - 1) / step;
+  const int64_t step = by_rows ? kTileRows : form == Form::kDots ? 3 * 4 : kTileColumns<T>, size = by_rows ? g.m : g.n, units = (size + step - 1) / step;
   parallel_for(units, ns / static_cast<double>(units), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * step, last = std::min(end * step, size);
     if (by_rows)

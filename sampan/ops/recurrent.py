@@ -1,4 +1,4 @@
-"""One step of recurrent cells, and the input's share of their gates for all steps at once.
+"""Recurrent layers over whole sequences; one step of their cells, and the input's share of the gates for all steps at once.
 
 A mask [N, 1] of a step says which instances the step is part of; the others keep their state.
 """
@@ -11,7 +11,7 @@ from ..base.errors import ShapeError, message
 from . import primitives as p
 from .arguments import promoted
 from .define import op
-from .samples import real
+from .samples import indices, real
 
 
 def _logistic(x):
@@ -121,3 +121,67 @@ def gru_step(gates, h, weight, bias=None, mask=None):
     candidate = p.tanh(p.add(_part(gates, 2, 3), p.mul(reset, _part(hidden, 2, 3))))
     old = p.cast(h, candidate.dtype)
     return _kept(p.add(p.mul(p.sub(old, candidate), update), candidate), h, mask)
+
+
+def _layer_reference(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, kind="tanh", reverse=False):
+    steps = len(x)
+    b_ih, b_hh = (0 if b is None else b for b in (b_ih, b_hh))
+    states, cells = np.zeros((steps + 1, *h.shape)), np.zeros((steps + 1, *h.shape))
+    at = steps if reverse else 0
+    states[at], cells[at] = h, 0 if c is None else c
+    for t in range(steps - 1, -1, -1) if reverse else range(steps):
+        after, before = (t, t + 1) if reverse else (t + 1, t)
+        h, c = states[before], cells[before]
+        g = x[t] @ w_ih.T + b_ih
+        if kind == "lstm":
+            new, new_c = _lstm_reference(g, h, c, w_hh, b_hh)
+        elif kind == "gru":
+            new, new_c = _gru_reference(g, h, w_hh, b_hh), c
+        else:
+            total = g + h @ w_hh.T + b_hh
+            new, new_c = np.tanh(total) if kind == "tanh" else np.maximum(total, 0), c
+        is_on = True if lengths is None else (t < lengths)[:, None]
+        states[after], cells[after] = np.where(is_on, new, h), np.where(is_on, new_c, c)
+    return (states, cells) if kind == "lstm" else states
+
+
+@op(
+    operands=("x", "h", "c", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "lengths"),
+    reference=_layer_reference,
+    samples=[
+        (real(3, 2, 4), real(2, 3), None, real(3, 4), real(3, 3), real(3), real(3)),
+        (real(3, 2, 4), real(2, 3), None, real(3, 4), real(3, 3), None, None, indices(2, 3), {"kind": "relu", "reverse": True}),
+        (real(3, 2, 4), real(2, 3), real(2, 3), real(12, 4), real(12, 3), real(12), real(12), {"kind": "lstm"}),
+        (
+            *(real(4, 3, 2), real(3, 2), real(3, 2), real(8, 2), real(8, 2), real(8), None, indices(4, 1, 0)),
+            {"kind": "lstm", "reverse": True},
+        ),
+        (real(3, 2, 4), real(2, 3), None, real(9, 4), real(9, 3), real(9), real(9), {"kind": "gru", "reverse": True}),
+        (real(4, 3, 2), real(3, 2), None, real(6, 2), real(6, 2), None, None, indices(4, 1, 0), {"kind": "gru"}),
+    ],
+    tests="noempty noscalar",
+    tolerance=4,
+)
+def recurrent_layer(x, h, c, weight_ih, weight_hh, bias_ih=None, bias_hh=None, lengths=None, kind="tanh", reverse=False):
+    """The states [T + 1, N, H] of a recurrent layer over x [T, N, I] before and after every step, first h; with ``reverse`` the steps go backwards, and h stands
+    last. For kind ``lstm`` also those of c. Beyond its length an instance keeps its state.
+
+    kind: ``tanh`` or ``relu``: h' = kind(W_ih x + W_hh h + biases); ``lstm`` and ``gru`` as in their steps. 16-bit types are computed in float32.
+    """
+    x, h, weight_ih, weight_hh = promoted(x, h, weight_ih, weight_hh)
+    dtype = x.dtype
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+
+    def cast(value):
+        return None if value is None else p.cast(value, wide)
+
+    bias_ih, bias_hh = cast(bias_ih), cast(bias_hh)
+    apart = bias_hh if kind == "gru" else None  # inside of the reset gate's product
+    if apart is None and bias_hh is not None:
+        bias_ih = bias_hh if bias_ih is None else p.add(bias_ih, bias_hh)
+    gates = _shifted(_product(cast(x), cast(weight_ih)), bias_ih)
+    lengths = None if lengths is None else p.cast(lengths, "int64")
+    results = p.rnn(gates, cast(h), cast(c) if kind == "lstm" else None, cast(weight_hh), apart, lengths, kind, reverse)
+    if kind == "lstm":
+        return p.cast(results[0], dtype), p.cast(results[1], dtype)
+    return p.cast(results[0] if kind == "gru" else results, dtype)

@@ -93,6 +93,11 @@ class _Cell(RNNCellBase):
         """The inputs' share of the gates, for one step [N, I] or all of them [T, N, I]."""
         return OPS["gate_inputs"](inputs, self.weight_ih, self.bias_ih)
 
+    @property
+    def layer_kind(self) -> str:
+        """What the operator for whole layers calls this cell; empty: it takes it step by step only."""
+        return ""
+
     def step(self, gates: Tensor, states: Any, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         """(outputs, next states) from the inputs' share of the gates; instances whose mask is 0 keep their states."""
         raise NotImplementedError
@@ -140,6 +145,10 @@ class SimpleRNNCell(_Cell):
             raise ArgumentError(message(f"SimpleRNNCell: activation={activation!r}", "it must be 'tanh' or 'relu'"))
         super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr, name)
         self.activation = activation
+
+    @property
+    def layer_kind(self) -> str:
+        return self.activation
 
     def step(self, gates: Tensor, states: Any, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         h = OPS["simple_rnn_step"](gates, states, self.weight_hh, self.bias_hh, mask, self.activation)
@@ -195,6 +204,10 @@ class LSTMCell(_Cell):
             else None
         )
 
+    @property
+    def layer_kind(self) -> str:
+        return "" if self.proj_size else "lstm"
+
     def step(self, gates: Tensor, states: Any, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         h, c = states
         h, c = OPS["lstm_step"](gates, h, c, self.weight_hh, self.bias_hh, self.weight_ho, mask)
@@ -232,6 +245,10 @@ class GRUCell(_Cell):
         name: str | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr, name)
+
+    @property
+    def layer_kind(self) -> str:
+        return "gru"
 
     def step(self, gates: Tensor, states: Any, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         h = OPS["gru_step"](gates, states, self.weight_hh, self.bias_hh, mask)

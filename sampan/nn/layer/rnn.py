@@ -47,10 +47,12 @@ def _run(
         )
     if states is None:
         states = cell.get_initial_states(first, batch_dim_idx=1 if time_major else 0)
+    is_built_in = isinstance(cell, _Cell) and not kwargs and type(cell).forward is _Cell.forward
+    if is_built_in and cell.layer_kind:
+        return _run_layer(cell, inputs, states, sequence_length, time_major, is_reverse)
     steps = first.shape[0 if time_major else 1]
     masks = _masks(sequence_length, steps, first.dtype.name)
     order = range(steps - 1, -1, -1) if is_reverse else range(steps)
-    is_built_in = isinstance(cell, _Cell) and not kwargs and type(cell).forward is _Cell.forward
     sequence = map_states(lambda x: _by_time(x, time_major), inputs)
     pieces = (
         OPS["unbind"](cell.gate_inputs(sequence), 0) if is_built_in else map_states(lambda x: list(OPS["unbind"](x, 0)), sequence)
@@ -70,6 +72,25 @@ def _run(
     if isinstance(outputs[0], (list, tuple)):
         return type(outputs[0])(OPS["stack"](list(parts), axis) for parts in zip(*outputs, strict=True)), states
     return OPS["stack"](outputs, axis), states
+
+
+def _run_layer(
+    cell: _Cell, inputs: Tensor, states: Any, sequence_length: Tensor | None, time_major: bool, is_reverse: bool
+) -> tuple[Tensor, Any]:
+    """As ``_run``, all steps by one operator."""
+    is_pair = cell.layer_kind == "lstm"
+    h, c = states if is_pair else (states, None)
+    weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
+    x = _by_time(inputs, time_major)
+    results = OPS["recurrent_layer"](x, h, c, *weights, sequence_length, cell.layer_kind, is_reverse)
+    all_h = results[0] if is_pair else results
+    last = 0 if is_reverse else -1
+    outputs = all_h[:-1] if is_reverse else all_h[1:]
+    if sequence_length is not None:
+        mask = OPS["transpose"](F.sequence_mask(sequence_length, x.shape[0], "bool"), [1, 0])
+        outputs = OPS["where"](OPS["unsqueeze"](mask, -1), outputs, OPS["zeros_like"](outputs))
+    final = (all_h[last], results[1][last]) if is_pair else all_h[last]
+    return _by_time(outputs, time_major), final
 
 
 def _by_time(x: Tensor, time_major: bool) -> Tensor:

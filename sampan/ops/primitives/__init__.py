@@ -13,6 +13,7 @@ from .maps import *  # noqa: F403
 from .moves import *  # noqa: F403
 from .ordering import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .recurrent import *  # noqa: F403
 from .reductions import *  # noqa: F403
 from .views import *  # noqa: F403
 
