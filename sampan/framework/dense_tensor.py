@@ -6,6 +6,7 @@ message · that message (field 1: the element type's number; field 2, repeated: 
 
 from __future__ import annotations
 
+import io
 import math
 import struct
 from typing import BinaryIO
@@ -15,19 +16,19 @@ import numpy as np
 from ..base.errors import ArgumentError, message
 from .arrays import content
 
-# The numbers that the format gives to element types. bfloat16 (22) is held as uint16, as in every file of Paddle's.
-_NUMBERS = {
+#: The numbers that the format gives to element types. bfloat16 (22) is held as uint16, as in every file of Paddle's.
+NUMBERS = {
     "bool": 0, "int16": 1, "int32": 2, "int64": 3, "float16": 4, "float32": 5, "float64": 6,
     "uint8": 20, "int8": 21, "uint16": 22, "complex64": 23, "complex128": 24,
 }  # fmt: skip
-_NAMES = {number: name for name, number in _NUMBERS.items()}
+NAMES = {number: name for name, number in NUMBERS.items()}
 
 
 def write(array: np.ndarray, file: BinaryIO) -> None:
     """Write one array; a uint16 array stands for bfloat16."""
-    number = _NUMBERS.get(array.dtype.name)
+    number = NUMBERS.get(array.dtype.name)
     if number is None:
-        raise ArgumentError(message(f"save(): an array of {array.dtype}", f"the binary format holds {', '.join(_NUMBERS)}"))
+        raise ArgumentError(message(f"save(): an array of {array.dtype}", f"the binary format holds {', '.join(NUMBERS)}"))
     described = b"\x08" + _varint(number) + b"".join(b"\x10" + _varint(size) for size in array.shape)
     file.write(struct.pack("<IQIi", 0, 0, 0, len(described)) + described)
     file.write(content(array))
@@ -48,14 +49,24 @@ def read(file: BinaryIO) -> np.ndarray:
             "it has level-of-detail rows, which are not supported" if levels else "its description has an impossible size"
         )
     fields = _fields(file.read(size))
-    kind = _NAMES.get(fields.get(1, [-1])[0])
+    kind = NAMES.get(fields.get(1, [-1])[0])
     if kind is None:
         raise _damaged(f"its element type has the unknown number {fields.get(1, ['(none)'])[0]}")
     shape = fields.get(2, [])
+    needed, held = math.prod(shape) * np.dtype(kind).itemsize, _bytes_left(file)
+    if needed > held:  # before memory of that size is asked for
+        raise _damaged(f"its content is cut off: shape {shape} of {kind} needs {needed} bytes and {held} follow")
     array = np.empty(shape, kind)
     if file.readinto(content(array)) != math.prod(shape) * array.itemsize:  # type: ignore[attr-defined]
         raise _damaged("its content is cut off")
     return array
+
+
+def _bytes_left(file: BinaryIO) -> int:
+    at = file.tell()
+    end = file.seek(0, io.SEEK_END)
+    file.seek(at)
+    return end - at
 
 
 def _damaged(why: str) -> ArgumentError:
