@@ -49,7 +49,10 @@ _LAZY_NAMES = {
     ),
 }
 _LAZY_MODULES = frozenset(
-    "nn optimizer io metric amp framework regularizer callbacks hapi vision linalg fft signal device distribution utils version random sysconfig".split()
+    (
+        "nn optimizer io metric amp framework regularizer callbacks hapi linalg fft signal device distribution utils version random sysconfig "
+        "geometric incubate"
+    ).split()
 )
 
 

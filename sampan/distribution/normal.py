@@ -186,9 +186,7 @@ class MultivariateNormal(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density."""
-        shift = (value_like(value, self.loc) - self.loc).unsqueeze(-1)
-        factor = T.expand(self._unbroadcasted_scale_tril, [*shift.shape[:-2], *self._event_shape, *self._event_shape])
-        z = OPS["triangular_solve"](factor, shift, upper=False).squeeze(-1)
+        z = _solved(self._unbroadcasted_scale_tril, value_like(value, self.loc) - self.loc)
         return -0.5 * (z * z).sum(-1) - self._half_log_det() - self._event_shape[0] * HALF_LOG_TWO_PI
 
     def entropy(self) -> Tensor:
@@ -204,3 +202,12 @@ class MultivariateNormal(Distribution):
         z = OPS["triangular_solve"](theirs, shift, upper=False).squeeze(-1)
         trace = (spread * spread).sum([-2, -1])
         return other._half_log_det() - self._half_log_det() + 0.5 * (trace + (z * z).sum(-1) - self._event_shape[0])
+
+
+def _solved(factor: Tensor, vectors: Tensor) -> Tensor:
+    """The vectors [..., d] multiplied by the inverse of a lower triangular factor; by one solve where there is one factor."""
+    if factor.ndim == 2:
+        columns = T.transpose(T.reshape(vectors, [-1, factor.shape[-1]]), [1, 0])
+        return T.reshape(T.transpose(OPS["triangular_solve"](factor, columns, upper=False), [1, 0]), list(vectors.shape))
+    factors = T.expand(factor, [*vectors.shape[:-1], *factor.shape[-2:]])
+    return OPS["triangular_solve"](factors, vectors.unsqueeze(-1), upper=False).squeeze(-1)

@@ -1,0 +1,190 @@
+"""Messages along edges, and reductions over segments of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..tensor import OPS, Tensor
+
+
+def _indices(name: str, parameter: str, index: Any) -> np.ndarray[Any, Any]:
+    if not isinstance(index, Tensor) or index.dtype.kind not in "iu" or index.ndim != 1:
+        raise ArgumentTypeError(
+            message(f"{name}(): {parameter} is no list of numbers", "it must be an int32 or int64 Tensor of rank 1")
+        )
+    found = index.numpy_view()
+    if found.size and found.min() < 0:
+        raise ArgumentError(message(f"{name}(): {parameter} holds {found.min()}", "it must not be negative"))
+    return found
+
+
+def _rows(given: Any, default: int) -> int:
+    if given is None:
+        return default
+    count = int(given.item() if isinstance(given, Tensor) else given)
+    return count if count > 0 else default
+
+
+def send_u_recv(
+    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None, name: str | None = None
+) -> Tensor:
+    """Each node's row: the rows of x that edges bring to it, reduced.
+
+    Args:
+        x: a row for each node, [nodes, ...].
+        src_index: where each edge comes from.
+        dst_index: where each edge goes to.
+        reduce_op: ``sum``, ``mean``, ``max`` or ``min``; a node without edges gets zeros.
+        out_size: rows of the result; by default those of x.
+
+    Raises:
+        ArgumentError: an unknown reduction.
+        IndexError: an index beyond the rows.
+
+    Example:
+        >>> import sampan as paddle
+        >>> x = paddle.to_tensor([[1.0], [2.0], [3.0]])
+        >>> paddle.geometric.send_u_recv(x, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 1, 0])).tolist()
+        [[3.0], [3.0], [0.0]]
+    """
+    _indices("send_u_recv", "src_index", src_index)
+    _indices("send_u_recv", "dst_index", dst_index)
+    return OPS["rows_by_index"](OPS["gather"](x, src_index), dst_index, _rows(out_size, x.shape[0]), reduce_op)
+
+
+def send_ue_recv(
+    x: Tensor,
+    y: Tensor,
+    src_index: Tensor,
+    dst_index: Tensor,
+    message_op: str = "add",
+    reduce_op: str = "sum",
+    out_size: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Each node's row: the rows of x that edges bring to it, combined with the edges' own, reduced.
+
+    Args:
+        x: a row for each node, [nodes, ...].
+        y: a row for each edge, [edges, ...], broadcast to x's rows.
+        src_index: where each edge comes from.
+        dst_index: where each edge goes to.
+        message_op: how the two combine: ``add``, ``sub``, ``mul`` or ``div``.
+        reduce_op: ``sum``, ``mean``, ``max`` or ``min``; a node without edges gets zeros.
+        out_size: rows of the result; by default those of x.
+
+    Raises:
+        ArgumentError: an unknown message or reduction.
+        ShapeError: y has not a row for each edge.
+        IndexError: an index beyond the rows.
+
+    Example:
+        >>> import sampan as paddle
+        >>> x, y = paddle.to_tensor([[1.0], [2.0]]), paddle.to_tensor([10.0, 20.0])
+        >>> paddle.geometric.send_ue_recv(x, y, paddle.to_tensor([0, 1]), paddle.to_tensor([1, 1]), "mul").tolist()
+        [[0.0], [50.0]]
+    """
+    _indices("send_ue_recv", "src_index", src_index)
+    _indices("send_ue_recv", "dst_index", dst_index)
+    rows = OPS["gather"](x, src_index)
+    if y.ndim == 1:
+        y = OPS["reshape"](y, [-1, *[1] * (rows.ndim - 1)])
+    if rows.shape[0] != y.shape[0]:
+        raise ShapeError(message(f"send_ue_recv(): y has {y.shape[0]} rows", f"there are {rows.shape[0]} edges"))
+    combined = OPS["edge_messages"](rows, y, message_op)
+    return OPS["rows_by_index"](combined, dst_index, _rows(out_size, x.shape[0]), reduce_op)
+
+
+def send_uv(
+    x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add", name: str | None = None
+) -> Tensor:
+    """Each edge's row: x at its source combined with y at its destination.
+
+    Args:
+        x: a row for each node.
+        y: a row for each node.
+        src_index: where each edge comes from.
+        dst_index: where each edge goes to.
+        message_op: how the two combine: ``add``, ``sub``, ``mul`` or ``div``.
+
+    Raises:
+        ArgumentError: an unknown message.
+        IndexError: an index beyond the rows.
+
+    Example:
+        >>> import sampan as paddle
+        >>> x = paddle.to_tensor([[1.0], [2.0]])
+        >>> paddle.geometric.send_uv(x, x, paddle.to_tensor([0, 1]), paddle.to_tensor([1, 1])).tolist()
+        [[3.0], [4.0]]
+    """
+    _indices("send_uv", "src_index", src_index)
+    _indices("send_uv", "dst_index", dst_index)
+    return OPS["edge_messages"](OPS["gather"](x, src_index), OPS["gather"](y, dst_index), message_op)
+
+
+def _segments(name: str, data: Tensor, segment_ids: Tensor, how: str) -> Tensor:
+    ids = _indices(name, "segment_ids", segment_ids)
+    if len(ids) != data.shape[0]:
+        raise ShapeError(message(f"{name}(): segment_ids has {len(ids)} elements", f"data has {data.shape[0]} rows"))
+    return OPS["rows_by_index"](data, segment_ids, int(ids.max()) + 1 if ids.size else 0, how)
+
+
+def segment_sum(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
+    """Row k: the sum of the rows of data whose id is k.
+
+    Args:
+        data: [rows, ...].
+        segment_ids: the id of each row.
+
+    Raises:
+        ShapeError: not an id for each row.
+
+    Example:
+        >>> import sampan as paddle
+        >>> data = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> paddle.geometric.segment_sum(data, paddle.to_tensor([0, 0, 1])).tolist()
+        [[4.0, 6.0], [5.0, 6.0]]
+    """
+    return _segments("segment_sum", data, segment_ids, "sum")
+
+
+def segment_mean(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
+    """Row k: the mean of the rows of data whose id is k; zeros where there is none.
+
+    Args:
+        data: [rows, ...].
+        segment_ids: the id of each row.
+
+    Raises:
+        ShapeError: not an id for each row.
+    """
+    return _segments("segment_mean", data, segment_ids, "mean")
+
+
+def segment_max(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
+    """Row k: the largest of the rows of data whose id is k, by element; zeros where there is none.
+
+    Args:
+        data: [rows, ...].
+        segment_ids: the id of each row.
+
+    Raises:
+        ShapeError: not an id for each row.
+    """
+    return _segments("segment_max", data, segment_ids, "max")
+
+
+def segment_min(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
+    """Row k: the smallest of the rows of data whose id is k, by element; zeros where there is none.
+
+    Args:
+        data: [rows, ...].
+        segment_ids: the id of each row.
+
+    Raises:
+        ShapeError: not an id for each row.
+    """
+    return _segments("segment_min", data, segment_ids, "min")
