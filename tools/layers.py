@@ -21,7 +21,19 @@ class Layer:
 
 
 _FRONT = ("nn", "optimizer", "amp", "metric", "io", "sparse", "static", "jit")
-_FRONT_NAMESPACES = ("autograd", "linalg", "fft", "signal", "distribution", "regularizer", "device", "framework", "utils", "geometric", "incubate")
+_FRONT_NAMESPACES = (
+    "autograd",
+    "linalg",
+    "fft",
+    "signal",
+    "distribution",
+    "regularizer",
+    "device",
+    "framework",
+    "utils",
+    "geometric",
+    "incubate",
+)
 _APPLICATIONS = ("distributed", "inference", "profiler", "vision", "text", "audio", "hapi", "onnx")
 _LOWER = ("base", "ir", "ops", "autodiff", "passes", "codegen", "_rt", "version")
 

@@ -6,26 +6,58 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, IndexRangeError, ShapeError, describe, message
 from ..tensor import OPS, Tensor
 
 
-def _indices(name: str, parameter: str, index: Any) -> np.ndarray[Any, Any]:
-    if not isinstance(index, Tensor) or index.dtype.kind not in "iu" or index.ndim != 1:
+def _indices(name: str, parameter: str, index: Any, limit: int | None = None) -> np.ndarray[Any, Any]:
+    if not isinstance(index, Tensor) or index.dtype.name not in ("int32", "int64") or index.ndim != 1:
         raise ArgumentTypeError(
-            message(f"{name}(): {parameter} is no list of numbers", "it must be an int32 or int64 Tensor of rank 1")
+            message(f"{name}(): {parameter} is {describe(index)}", "it must be an int32 or int64 Tensor of rank 1")
         )
     found = index.numpy_view()
     if found.size and found.min() < 0:
         raise ArgumentError(message(f"{name}(): {parameter} holds {found.min()}", "it must not be negative"))
+    if limit is not None and found.size and found.max() >= limit:
+        raise IndexRangeError(message(f"{name}(): {parameter} holds {found.max()}", f"there are {limit} rows"))
     return found
 
 
-def _rows(given: Any, default: int) -> int:
+def _nodes(name: str, parameter: str, x: Any) -> int:
+    """How many rows x has."""
+    if not isinstance(x, Tensor) or x.ndim == 0:
+        raise ArgumentTypeError(
+            message(f"{name}(): {parameter} is {describe(x)}", "it must be a Tensor with a row for each node or edge")
+        )
+    return int(x.shape[0])
+
+
+def _rows(name: str, given: Any, default: int) -> int:
     if given is None:
         return default
-    count = int(given.item() if isinstance(given, Tensor) else given)
-    return count if count > 0 else default
+    if isinstance(given, Tensor):
+        given = given.item()
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise ArgumentTypeError(message(f"{name}(): out_size is {describe(given)}", "it must be an integer or None"))
+    return given if given > 0 else default
+
+
+def _choice(name: str, parameter: str, given: Any, known: tuple[str, ...]) -> str:
+    if given not in known:
+        raise ArgumentError(message(f"{name}(): {parameter}={given!r}", f"it must be one of {', '.join(known)}"))
+    return str(given)
+
+
+_REDUCTIONS, _MESSAGES = ("sum", "mean", "max", "min"), ("add", "sub", "mul", "div")
+
+
+def _received(name: str, rows: Tensor, dst_index: Tensor, out_size: Any, nodes: int, reduce_op: str) -> Tensor:
+    """The rows of edges reduced into those of the nodes that they go to."""
+    size = _rows(name, out_size, nodes)
+    ends = _indices(name, "dst_index", dst_index, size)
+    if len(ends) != rows.shape[0]:
+        raise ShapeError(message(f"{name}(): dst_index has {len(ends)} elements", f"there are {rows.shape[0]} edges"))
+    return OPS["rows_by_index"](rows, dst_index, size, _choice(name, "reduce_op", reduce_op, _REDUCTIONS))
 
 
 def send_u_recv(
@@ -50,9 +82,9 @@ def send_u_recv(
         >>> paddle.geometric.send_u_recv(x, paddle.to_tensor([0, 1, 2]), paddle.to_tensor([1, 1, 0])).tolist()
         [[3.0], [3.0], [0.0]]
     """
-    _indices("send_u_recv", "src_index", src_index)
-    _indices("send_u_recv", "dst_index", dst_index)
-    return OPS["rows_by_index"](OPS["gather"](x, src_index), dst_index, _rows(out_size, x.shape[0]), reduce_op)
+    nodes = _nodes("send_u_recv", "x", x)
+    _indices("send_u_recv", "src_index", src_index, nodes)
+    return _received("send_u_recv", OPS["gather"](x, src_index), dst_index, out_size, nodes, reduce_op)
 
 
 def send_ue_recv(
@@ -87,15 +119,15 @@ def send_ue_recv(
         >>> paddle.geometric.send_ue_recv(x, y, paddle.to_tensor([0, 1]), paddle.to_tensor([1, 1]), "mul").tolist()
         [[0.0], [50.0]]
     """
-    _indices("send_ue_recv", "src_index", src_index)
-    _indices("send_ue_recv", "dst_index", dst_index)
+    nodes, edges = _nodes("send_ue_recv", "x", x), _nodes("send_ue_recv", "y", y)
+    _indices("send_ue_recv", "src_index", src_index, nodes)
     rows = OPS["gather"](x, src_index)
     if y.ndim == 1:
         y = OPS["reshape"](y, [-1, *[1] * (rows.ndim - 1)])
-    if rows.shape[0] != y.shape[0]:
+    if rows.shape[0] != edges:
         raise ShapeError(message(f"send_ue_recv(): y has {y.shape[0]} rows", f"there are {rows.shape[0]} edges"))
-    combined = OPS["edge_messages"](rows, y, message_op)
-    return OPS["rows_by_index"](combined, dst_index, _rows(out_size, x.shape[0]), reduce_op)
+    combined = OPS["edge_messages"](rows, y, _choice("send_ue_recv", "message_op", message_op, _MESSAGES))
+    return _received("send_ue_recv", combined, dst_index, out_size, nodes, reduce_op)
 
 
 def send_uv(
@@ -120,14 +152,19 @@ def send_uv(
         >>> paddle.geometric.send_uv(x, x, paddle.to_tensor([0, 1]), paddle.to_tensor([1, 1])).tolist()
         [[3.0], [4.0]]
     """
-    _indices("send_uv", "src_index", src_index)
-    _indices("send_uv", "dst_index", dst_index)
-    return OPS["edge_messages"](OPS["gather"](x, src_index), OPS["gather"](y, dst_index), message_op)
+    starts = _indices("send_uv", "src_index", src_index, _nodes("send_uv", "x", x))
+    ends = _indices("send_uv", "dst_index", dst_index, _nodes("send_uv", "y", y))
+    if len(starts) != len(ends):
+        raise ShapeError(
+            message(f"send_uv(): src_index has {len(starts)} elements and dst_index {len(ends)}", "each edge has both")
+        )
+    how = _choice("send_uv", "message_op", message_op, _MESSAGES)
+    return OPS["edge_messages"](OPS["gather"](x, src_index), OPS["gather"](y, dst_index), how)
 
 
 def _segments(name: str, data: Tensor, segment_ids: Tensor, how: str) -> Tensor:
     ids = _indices(name, "segment_ids", segment_ids)
-    if len(ids) != data.shape[0]:
+    if len(ids) != _nodes(name, "data", data):
         raise ShapeError(message(f"{name}(): segment_ids has {len(ids)} elements", f"data has {data.shape[0]} rows"))
     return OPS["rows_by_index"](data, segment_ids, int(ids.max()) + 1 if ids.size else 0, how)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import ArgumentError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ..tensor import Tensor, to_tensor
 
 
@@ -66,11 +66,19 @@ def reindex_heter_graph(
     Raises:
         ArgumentError: a node is twice in x, or the counts do not fit.
     """
+    lists = {"neighbors": neighbors, "count": count}
+    for parameter, tensors in ({"x": [x]} | lists).items():
+        if not isinstance(tensors, (list, tuple)) or any(not isinstance(t, Tensor) for t in tensors):
+            raise ArgumentTypeError(message(f"reindex_graph(): {parameter} is {describe(tensors)}", "it must hold Tensors"))
+    if len(neighbors) != len(count):
+        raise ArgumentError(
+            message(f"reindex_graph(): there are {len(neighbors)} neighbors and {len(count)} counts", "each kind has both")
+        )
     nodes = x.numpy_view().reshape(-1)
     if len(np.unique(nodes)) != len(nodes):
         raise ArgumentError(message("reindex_graph(): x holds a node twice", "", "pass unique(x)"))
     sources, targets = [], []
-    for near, counts in zip(neighbors, count, strict=True):
+    for near, counts in zip(*lists.values(), strict=True):
         found, numbers = near.numpy_view().reshape(-1), counts.numpy_view().reshape(-1)
         if len(numbers) != len(nodes) or numbers.sum() != len(found):
             raise ArgumentError(

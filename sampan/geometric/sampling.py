@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import ArgumentError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
 from ..tensor import Tensor, to_tensor
 from ..tensor.random_functions import host_generator
 
@@ -77,6 +77,10 @@ def weighted_sample_neighbors(
     Raises:
         ArgumentError: ``return_eids`` without ``eids``, or a node outside of the graph.
     """
+    if not isinstance(edge_weight, Tensor):
+        raise ArgumentTypeError(
+            message(f"weighted_sample_neighbors(): edge_weight is {describe(edge_weight)}", "it must be a Tensor")
+        )
     weights = edge_weight.numpy_view().reshape(-1)
     return _sampled("weighted_sample_neighbors", row, colptr, weights, input_nodes, sample_size, eids, return_eids)
 
@@ -93,7 +97,21 @@ def _sampled(
 ) -> tuple[Tensor, ...]:
     if return_eids and eids is None:
         raise ArgumentError(message(f"{name}(): return_eids needs eids", "", "pass the numbers of the edges"))
-    rows, ends, nodes = (t.numpy_view().reshape(-1) for t in (row, colptr, input_nodes))
+    given = {"row": row, "colptr": colptr, "input_nodes": input_nodes}
+    for parameter, t in given.items():
+        if not isinstance(t, Tensor) or t.dtype.name not in ("int32", "int64"):
+            raise ArgumentTypeError(message(f"{name}(): {parameter} is {describe(t)}", "it must be an int32 or int64 Tensor"))
+    rows, ends, nodes = (t.numpy_view().reshape(-1) for t in given.values())
+    if not ends.size or ends[0] != 0 or ends[-1] != rows.size or (np.diff(ends) < 0).any():
+        raise ArgumentError(
+            message(
+                f"{name}(): colptr does not divide row",
+                f"it must rise from 0 to the {rows.size} edges",
+                "pass the graph in CSC form",
+            )
+        )
+    if weights is not None and len(weights) != rows.size:
+        raise ShapeError(message(f"{name}(): edge_weight has {len(weights)} elements", f"there are {rows.size} edges"))
     if nodes.size and (nodes.min() < 0 or nodes.max() >= len(ends) - 1):
         raise ArgumentError(
             message(f"{name}(): input_nodes holds a node outside of the graph", f"there are {len(ends) - 1} nodes")

@@ -7,7 +7,7 @@ import pytest
 
 import sampan as paddle
 from sampan import geometric
-from sampan.base.errors import ArgumentError, ShapeError
+from sampan.base.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 X = np.array([[0.0, 2.0, 3.0], [1.0, 4.0, 5.0], [2.0, 6.0, 7.0]], np.float32)
 SRC, DST = [0, 1, 2, 0], [1, 2, 1, 0]
@@ -107,8 +107,18 @@ def test_hops_make_one_renumbered_graph():
 
 def test_wrong_arguments_are_refused():
     x, index = paddle.to_tensor(X), paddle.to_tensor([0, 1])
-    with pytest.raises(ArgumentError, match="'median'"):
+    with pytest.raises(ArgumentError, match="reduce_op='median'"):
         geometric.send_u_recv(x, index, index, "median")
+    with pytest.raises(ArgumentError, match="message_op='pow'"):
+        geometric.send_uv(x, x, index, index, "pow")
+    with pytest.raises(ArgumentTypeError, match="x is None"):
+        geometric.send_u_recv(None, index, index)
+    with pytest.raises(IndexError, match="dst_index holds 7"):
+        geometric.send_u_recv(x, index, paddle.to_tensor([0, 7]))
+    with pytest.raises(ShapeError, match="dst_index has 1 elements"):
+        geometric.send_u_recv(x, index, paddle.to_tensor([0]))
+    with pytest.raises(ArgumentError, match="colptr does not divide row"):
+        geometric.sample_neighbors(index, paddle.to_tensor([0, 9]), paddle.to_tensor([0]))
     with pytest.raises(IndexError):
         geometric.send_u_recv(x, paddle.to_tensor([7]), paddle.to_tensor([0]))
     with pytest.raises(ArgumentError, match="negative"):
