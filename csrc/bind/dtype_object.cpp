@@ -33,6 +33,24 @@ PyObject* dtype_new(PyTypeObject*, PyObject* args, PyObject*) {
   return PyErr_Format(PyExc_TypeError, "there is no dtype named '%s'", name);
 }
 
+// Equal to itself, and to a str subclass of its name: what a symbolic value has as its dtype. A plain string is no dtype.
+PyObject* dtype_compare(PyObject* self, PyObject* other, int op) {
+  if (op != Py_EQ && op != Py_NE) Py_RETURN_NOTIMPLEMENTED;
+  bool equal = self == other;
+  if (!equal && PyUnicode_Check(other) && !PyUnicode_CheckExact(other)) {
+    equal = PyUnicode_CompareWithASCIIString(other, dtype_name(value_of(self))) == 0;
+  }
+  return PyBool_FromLong(equal == (op == Py_EQ));
+}
+
+Py_hash_t dtype_hash(PyObject* self) {
+  PyObject* name = get_name(self, nullptr);
+  if (!name) return -1;
+  const Py_hash_t hash = PyObject_Hash(name);
+  Py_DECREF(name);
+  return hash;
+}
+
 PyGetSetDef getset[] = {
     {"name", get_name, nullptr, "Its name, as in NumPy.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
@@ -49,6 +67,8 @@ PyMethodDef methods[] = {
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(dtype_new)},
     {Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(dtype_compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(dtype_hash)},
     {Py_tp_getset, getset},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char*>("An element type. One object for each; compare with `is` or `==`.")},

@@ -13,7 +13,7 @@ from ..ops.catalog import TABLE
 from .differentiate import accumulate_gradients, append_forward
 
 #: Families whose Ops a backward Program computes again in place of keeping their results: they fuse into the kernels that use them.
-_RECOMPUTED = ("map", "view", "source")
+_RECOMPUTED = ("map", "view", "source", "literal")
 
 Key = tuple[str, int]
 

@@ -28,6 +28,26 @@ def current_builder() -> Builder | None:
     return stack[-1] if stack else None
 
 
+@contextmanager
+def no_builder() -> Iterator[None]:
+    """Inside, no builder of this thread is active."""
+    stack = _state.__dict__.setdefault("stack", [])
+    stack.append(None)
+    try:
+        yield
+    finally:
+        stack.pop()
+
+
+def set_outermost(builder: Builder | None, old: Builder | None) -> None:
+    """Make ``builder`` this thread's outermost one in the place of ``old``; None: none."""
+    stack = _state.__dict__.setdefault("stack", [])
+    if old is not None:
+        stack[:] = [b for b in stack if b is not old]
+    if builder is not None:
+        stack.insert(0, builder)
+
+
 class Builder:
     """Appends to a Block of a Program.
 

@@ -10,6 +10,25 @@ from typing import Any
 Attribute = Any  # None, bool, int, float, complex, str, or tuples of them
 
 
+class TypeName(str):
+    """The dtype of a Value: its name, with the attribute ``name`` of a tensor's dtype, so that functions serve Values as they serve tensors."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name itself."""
+        return self
+
+
+_TYPE_NAMES: dict[str, TypeName] = {}
+
+
+def type_name(dtype: str) -> TypeName:
+    """The one TypeName of this dtype."""
+    return _TYPE_NAMES.get(dtype) or _TYPE_NAMES.setdefault(dtype, TypeName(dtype))
+
+
 class Value:
     """One tensor in a Program: the result of an Op, or an argument of a Block."""
 
@@ -19,7 +38,7 @@ class Value:
     operators: dict[str, Callable[..., Any]] = {}
 
     def __init__(self, dtype: str, shape: tuple[int, ...], op: Op | None = None, name: str = "", weak: bool = False) -> None:
-        self.dtype = dtype
+        self.dtype = type_name(dtype)
         self.shape = shape
         self.op = op
         self.name = name
@@ -57,13 +76,16 @@ def _install(name: str, swapped: bool = False, operator: str | None = None) -> N
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
     _install(f"__{_name}__")
     _install(f"__r{_name}__", swapped=True, operator=f"__{_name}__")
-for _name in ("neg", "abs", "invert", "getitem", "eq", "ne", "lt", "le", "gt", "ge"):
+for _name in ("neg", "abs", "invert", "getitem", "setitem", "eq", "ne", "lt", "le", "gt", "ge"):
     _install(f"__{_name}__")
 
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One statement: ``outputs = name(inputs) {attributes}``, with nested blocks for control flow."""
+    """One statement: ``outputs = name(inputs) {attributes}``, with nested blocks for control flow.
+
+    A nested block uses nothing from outside: what it needs are the Op's inputs, which its arguments stand for.
+    """
 
     name: str
     inputs: tuple[Value, ...]
@@ -71,6 +93,8 @@ class Op:
     outputs: tuple[Value, ...] = ()
     blocks: tuple[Block, ...] = ()
     location: str = ""
+    role: str = ""  # of a recorded Program's Ops: "" forward, "backward", "optimize"
+    of: Op | None = None  # of a recorded gradient: the Op that it is the gradient of
 
 
 @dataclass(eq=False, slots=True)

@@ -11,7 +11,8 @@ from .. import tensor
 from ..base import dtypes, names
 from ..base.errors import ArgumentTypeError, message
 from ..tensor import Parameter
-from ..tensor.functions import no_grad
+from ..tensor.functions import in_dynamic_mode, no_grad
+from ..tensor.program import ParameterVariable, declare
 from .initializer import Constant, XavierUniform, global_initializers
 
 
@@ -79,21 +80,23 @@ def make_parameter(
     """The Parameter that the attr describes, initialised; None for attr False."""
     if attr is False:
         return None
-    with no_grad():
-        blank = np.zeros([int(n) for n in shape], dtypes.numpy_dtype(dtype))
-        made = Parameter(tensor.to_tensor(blank), attr.trainable, attr.name or generated_name)
-        initializer = (
-            attr.initializer
-            or global_initializers[is_bias]
-            or default_initializer
-            or (Constant(0.0) if is_bias else XavierUniform())
-        )
-        initializer(made)
+    initializer = (
+        attr.initializer or global_initializers[is_bias] or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+    )
+    made: Any
+    if in_dynamic_mode():
+        with no_grad():
+            blank = np.zeros([int(n) for n in shape], dtypes.numpy_dtype(dtype))
+            made = Parameter(tensor.to_tensor(blank), attr.trainable, attr.name or generated_name)
+            initializer(made)
+    else:
+        made = ParameterVariable(dtype, [int(n) for n in shape], attr.name or generated_name, attr.trainable)
+        declare(made, initializer)
     made.optimize_attr = {"learning_rate": attr.learning_rate}
     made.regularizer = attr.regularizer
     made.do_model_average = attr.do_model_average
     made.need_clip = attr.need_clip
-    return made
+    return made  # type: ignore[no-any-return]
 
 
 def create_parameter(

@@ -10,7 +10,7 @@ from ..base.errors import IRError
 from ..ir import interpreter
 from ..ir.builder import Builder, Type
 from ..ir.program import Op, Program, Value
-from .define import OPERATORS, OpDef
+from .define import OPERATORS, OpDef, operator_named
 from .primitives.core import PRIMITIVES, Array, Primitive
 
 
@@ -23,7 +23,7 @@ class Table:
 
     def definition(self, op: Op) -> OpDef:
         """The composite's definition."""
-        found = OPERATORS.get(op.name)
+        found = operator_named(op.name)
         if found is None:
             raise IRError(f"no operator is called {op.name!r}")
         return found

@@ -15,7 +15,7 @@ from ..base import nest
 from ..base.errors import ArgumentTypeError, message
 from ..ir.builder import Builder, OperatorTable, current_builder
 from ..ir.program import Op, Value
-from .primitives.core import constant
+from .primitives.core import PRIMITIVES, constant
 
 REQUIRED = inspect.Parameter.empty
 
@@ -57,6 +57,13 @@ class OpDef:
     aliases: dict[str, str] = field(default_factory=dict)
     tolerance: float = 1.0
     tests: str = "all"
+    #: A recorded Program in the place of an operator: precision rules reach the operators inside it.
+    is_program: bool = False
+
+    @property
+    def ir_name(self) -> str:
+        """The name of an Op of this definition in a Program, where a primitive may have the operator's own."""
+        return self.name if self.name not in PRIMITIVES else f"{_OPERATOR_PREFIX}{self.name}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         builder = current_builder()
@@ -114,7 +121,13 @@ class OpDef:
 
     def append(self, builder: Builder, bound: list[Any]) -> Any:
         """One Op of this name; its outputs in the structure that the definition returns."""
-        inputs: list[Value] = []
+        inputs, attributes = self.split(bound)
+        op = builder.append(self.ir_name, tuple(inputs), attributes)
+        return nest.pack_like(self.structure(op, builder.table), list(op.outputs))
+
+    def split(self, bound: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The operands of a call in order, and its attributes."""
+        inputs: list[Any] = []
         attributes: dict[str, Any] = {}
         for parameter, value in zip(self.parameters, bound, strict=True):
             if parameter.kind == "attr":
@@ -126,8 +139,7 @@ class OpDef:
                 attributes[f"{parameter.name}_count"] = 0
             else:
                 inputs.append(value)
-        op = builder.append(self.name, tuple(inputs), attributes)
-        return nest.pack_like(self.structure(op, builder.table), list(op.outputs))
+        return inputs, attributes
 
     def arguments(self, op: Op, inputs: Sequence[Any]) -> list[Any]:
         """The bound arguments of an Op of this definition, with these inputs."""
@@ -177,6 +189,15 @@ def lift_operand(op_name: str, name: str, value: Any) -> Any:
 
 
 OPERATORS: dict[str, OpDef] = {}
+
+#: Before the name of an operator in a Program when a primitive is called the same.
+_OPERATOR_PREFIX = "op."
+
+
+def operator_named(ir_name: str) -> OpDef | None:
+    """The definition whose Ops have this name; None when there is none."""
+    return OPERATORS.get(ir_name.removeprefix(_OPERATOR_PREFIX))
+
 
 #: Keyword names that Paddle accepts everywhere beside the parameters' own.
 _SPELLINGS = {"input": "x", "other": "y", "dim": "axis"}

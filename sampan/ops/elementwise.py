@@ -423,10 +423,11 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     method=True,
     reference=lambda x, value=1.0: x + value,
     samples=[(real(1),), (real(1), 3)],
-    tests="noshape noempty",
+    updates=("x",),
+    tests="nograd noshape noempty",
 )
 def increment(x, value=1.0):
-    """x + value, in x's dtype; x has one element."""
+    """x + value, in x's dtype, written into x; x has one element. Gives x."""
     if x.numel != 1:
         raise ShapeError(f"increment(): x is {list(x.shape)}; it must have exactly one element")
     return p.add(x, value)

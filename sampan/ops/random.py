@@ -54,6 +54,18 @@ def integers_below(key, shape, bound):
     return p.mod(p.add(high, p.random_bits(key, shape, 1, 2)), bound)
 
 
+@op(operands=("base",), tests="nograd noempty")
+def fold_key(base, number):
+    """The key of stream ``number`` of those that belong to a key: for random operators in blocks that run many times.
+
+    Mixed by SplitMix64's finalizer.
+    """
+    z = p.add(base, (number * 0x9E3779B97F4A7C15 + (1 << 63)) % (1 << 64) - (1 << 63))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = p.mul(p.bitwise_xor(z, p.shift_right(z, shift)), factor - (1 << 64))
+    return p.bitwise_xor(z, p.shift_right(z, 31))
+
+
 @op("uniform", operands=("key",), creates=True, tests="nograd noempty")
 def uniform(shape, dtype=None, min=0, max=1.0, seed=0, key=None):
     """Uniform numbers in [min, max)."""

@@ -12,10 +12,14 @@ from .. import tensor
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..regularizer import L1Decay, WeightDecayRegularizer
+from ..static.backward import append_backward
 from ..tensor import OPS, Tensor
-from ..tensor.functions import no_grad
+from ..tensor.functions import in_dynamic_mode, no_grad
+from ..tensor.program import default_startup_program
+from ..tensor.variable import Variable
 from .buckets import Bucket, State
 from .lr import LRScheduler
+from .recorded import EagerStates, append_update, minimize_recorded
 
 #: The ``optimize_attr`` of a Tensor that is no Parameter.
 _PLAIN = {"learning_rate": 1.0}
@@ -61,6 +65,8 @@ class Optimizer:
     _operator = ""
     #: The states that the operator takes, in order.
     _operands: tuple[str, ...] = ()
+    #: What makes states: tensors, or Variables of a Program while an update is recorded.
+    _states_made_by: Any = EagerStates
 
     def __init__(
         self,
@@ -72,7 +78,7 @@ class Optimizer:
         multi_precision: bool = False,
     ) -> None:
         kind = type(self).__name__
-        if parameters is None:
+        if parameters is None and in_dynamic_mode():
             raise ArgumentError(
                 message(
                     f"{kind}(): parameters is None", "eager mode trains what it is given", "pass parameters=model.parameters()"
@@ -104,8 +110,10 @@ class Optimizer:
         self._param_groups: list[dict[str, Any]] = []
         self._buckets: list[Bucket] = []
         self._arranged_for: Any = None
-        given = list(parameters)
-        for group in given if given and isinstance(given[0], Mapping) else [{"params": given}]:
+        given = list(parameters or ())
+        for group in (
+            given if given and isinstance(given[0], Mapping) else [{"params": given}] if given or in_dynamic_mode() else []
+        ):
             self._add_param_group(dict(group))
 
     def _add_param_group(self, group: dict[str, Any]) -> None:
@@ -115,7 +123,7 @@ class Optimizer:
         group["weight_decay"] = _checked_decay(type(self).__name__, group.get("weight_decay", self.regularization))
         known = {id(p) for p in self._parameter_list}
         for p in group["params"]:
-            if not isinstance(p, Tensor):
+            if not isinstance(p, (Tensor, Variable)):
                 raise ArgumentTypeError(
                     message(f"{type(self).__name__}(): parameters holds a {type(p).__name__}", "it must hold Tensors")
                 )
@@ -292,6 +300,8 @@ class Optimizer:
         Returns:
             An empty list, and the (parameter, gradient) pairs.
         """
+        if isinstance(loss, Variable):
+            return [], minimize_recorded(self, loss, startup_program, parameters, no_grad_set)
         if not isinstance(loss, Tensor):
             raise ArgumentTypeError(message(f"minimize(): loss is a {type(loss).__name__}", "it must be a Tensor"))
         if all(p.grad is None for p in self._parameter_list):
@@ -314,13 +324,18 @@ class Optimizer:
 
     def backward(
         self, loss: Tensor, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None, callbacks: Any = None
-    ) -> list[tuple[Tensor, Tensor]]:
+    ) -> list[tuple[Any, Any]]:
         """Run backward from the loss; gives the (parameter, gradient) pairs."""
+        if isinstance(loss, Variable):
+            return append_backward(loss, parameters, no_grad_set)
         loss.backward()
         return self._pairs()
 
     def apply_gradients(self, params_grads: Sequence[tuple[Tensor, Tensor]]) -> list[Any]:
         """Take the gradients of these pairs and make one step."""
+        if any(isinstance(grad, Variable) for _, grad in params_grads):
+            append_update(self, params_grads, default_startup_program())
+            return []
         for param, grad in params_grads:
             param.grad = grad
         self.step()
@@ -341,7 +356,7 @@ class Optimizer:
     def _new_state(self, param: Tensor, group: Mapping[str, Any]) -> State:
         state = State()
         if self._wants_master(param):
-            state.master = param.detach().astype("float32").clone()
+            state.master = self._states_made_by.master(param, self._key(param, "fp32_master"))
         dtype = "float32" if state.master is not None else param.dtype.name
         state.tensors = {key: self._initial(key, param, dtype) for key in self._state_starts}
         state.numbers = {key: self._first(number, group) for key, number in self._numbers.items()}
@@ -352,7 +367,7 @@ class Optimizer:
 
     def _initial(self, key: str, param: Tensor, dtype: str) -> Tensor:
         """The first value of a state."""
-        return tensor.full(list(param.shape), self._state_starts[key], dtype)
+        return self._states_made_by.full(self._key(param, key), list(param.shape), self._state_starts[key], dtype)
 
     def _key(self, param: Tensor, state_name: str) -> str:
         return f"{param.name}_{self._name + '_' if self._name else ''}{state_name}_0"

@@ -12,7 +12,8 @@ from ..base.places import parse_place
 from ..ir.program import Value
 from ..ops.define import OPERATORS, OpDef
 from .dispatch import Dispatcher
-from .random import default_generator
+from .random import next_key
+from .replay import TypeRule, recordable
 
 #: Every operator's callable by its internal name, in-place forms under theirs (``add``, ``add_``).
 OPS: dict[str, Callable[..., Any]] = {}
@@ -24,7 +25,7 @@ def _keyed(definition: OpDef, op: Any, name: str) -> Callable[..., Any]:
     """The callable of a random operator: each call draws the next key."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return op(*args, **kwargs, key=default_generator.next_key())
+        return op(*args, **kwargs, key=next_key())
 
     functools.update_wrapper(call, op, assigned=("__doc__",), updated=())
     call.__name__ = call.__qualname__ = name
@@ -84,11 +85,16 @@ def public_names(module: str) -> dict[str, Callable[..., Any]]:
 
 
 def composed(
-    api: str | Sequence[str] = "", method: bool | str | Sequence[str] = False
+    api: str | Sequence[str] = "", method: bool | str | Sequence[str] = False, rule: TypeRule | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Publish a plain function over operators, such as one whose result's shape depends on data; also as methods of Tensor."""
+    """Publish a plain function over operators, such as one whose result's shape depends on data; also as methods of Tensor.
+
+    rule: the types of its results in a Program, where it reads data: see ``replay.recordable``.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if rule is not None:
+            function = recordable(function.__name__, rule)(function)
         for path in (api,) if isinstance(api, str) else api:
             if path:
                 module, _, name = path.rpartition(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,21 +10,44 @@ import numpy as np
 from .. import _rt
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
+from ..ir.program import Value
 from ..ops.arguments import dtype_name, normalized_axis
 from .build import OPS, composed
+from .replay import recordable
 
 Tensor = _rt.Tensor
+
+#: Types of results for Programs, (dtype, shape) with -1 for what data decides.
+_POSITIONS = ("int64", (-1,))
+
+
+def _nonzero_types(x: Any, as_tuple: bool = False) -> Any:
+    return tuple([_POSITIONS] * max(x.ndim, 1)) if as_tuple else ("int64", (-1, x.ndim))
+
+
+def _bincount_types(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    return "int64" if weights is None else weights.dtype, (-1,)
+
+
+def _unique_types(
+    x: Any, return_index: bool, return_inverse: bool, return_counts: bool, axis: int | None, dtype: Any, sorted: bool = True
+) -> Any:
+    whole = (-1,) if axis is None else tuple(-1 if k == axis % x.ndim else n for k, n in enumerate(x.shape))
+    along = math.prod(x.shape) if axis is None else x.shape[axis]
+    positions = [(is_wanted, size) for is_wanted, size in ((return_index, -1), (return_inverse, along), (return_counts, -1))]
+    more = [(dtype_name("unique", dtype), (size,)) for is_wanted, size in positions if is_wanted]
+    return ((x.dtype, whole), *more) if more else (x.dtype, whole)
 
 
 def require_tensor(name: str, parameter: str, value: Any) -> Tensor:
     """The value, if it is a Tensor; an error that says what to do otherwise."""
-    if not isinstance(value, Tensor):
+    if not isinstance(value, (Tensor, Value)):
         raise ArgumentTypeError(
             message(
                 f"{name}(): {parameter} is a {type(value).__name__}", "it must be a Tensor", "convert it with to_tensor() first"
             )
         )
-    return value
+    return value  # type: ignore[return-value]
 
 
 def from_array(array: np.ndarray[Any, Any]) -> Tensor:
@@ -31,12 +55,13 @@ def from_array(array: np.ndarray[Any, Any]) -> Tensor:
     return _rt.from_numpy(np.ascontiguousarray(array), False)
 
 
+@recordable("mask_indices", lambda mask: [_POSITIONS] * mask.ndim)
 def mask_indices(mask: Tensor) -> list[Tensor]:
     """For each axis of a bool mask, the int64 positions along it where the mask holds."""
     return [from_array(part) for part in np.nonzero(mask.numpy_view())]
 
 
-@composed("nonzero", method=True)
+@composed("nonzero", method=True, rule=_nonzero_types)
 def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero, in row-major order.
 
@@ -67,7 +92,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-@composed("bincount", method=True)
+@composed("bincount", method=True, rule=_bincount_types)
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of 0, 1, ... max(x) occurs in the vector x of integers, at least ``minlength`` of them; with weights, their sums.
 
@@ -89,7 +114,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     return OPS["bincount_into"](x, weights, bins)
 
 
-@composed("masked_select", method=True)
+@composed("masked_select", method=True, rule=lambda x, mask: (x.dtype, (-1,)))
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements of x where the mask holds, in row-major order, as a 1-D tensor; x and mask are broadcast to one shape.
 
@@ -112,7 +137,7 @@ def _unique_keys(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
-@composed("unique", method=True)
+@composed("unique", method=True, rule=_unique_types)
 def unique(
     x: Tensor,
     return_index: bool = False,
@@ -158,7 +183,13 @@ def _index_dtype(name: str, dtype: Any) -> str:
     return found
 
 
-@composed("unique_consecutive", method=True)
+@composed(
+    "unique_consecutive",
+    method=True,
+    rule=lambda x, return_inverse, return_counts, axis, dtype: _unique_types(
+        x, False, return_inverse, return_counts, axis, dtype
+    ),
+)
 def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
 ) -> Any:

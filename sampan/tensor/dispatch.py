@@ -16,13 +16,11 @@ from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, SampanEr
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Program, Value
 from ..ir.rewrite import inline
-from ..ops.catalog import TABLE
 from ..ops.define import REQUIRED, SCALAR_DTYPES, OpDef, Parameter
+from .expander import RULES, Expander, OperandRule, current_rule, set_rule
 from .location import add_user_location, name_operator
+from .recording import Recorder
 from .watching import Watch
-
-#: Changes a traced operand's Value (AMP casts it); set by the amp layer through ``set_operand_rule``.
-OperandRule = Callable[[OpDef, list[Value]], Sequence[Value]]
 
 
 @dataclass(frozen=True)
@@ -37,16 +35,12 @@ class Context:
 
 _contexts: dict[Context, int] = {}
 _contexts_lock = threading.Lock()
-_rules: dict[Any, OperandRule] = {}
-_thread = threading.local()
 _watch: Watch | None = None
 
 
 def set_operand_rule(key: Any, rule: OperandRule | None) -> None:
     """Trace this thread's operators with the rule from now on (None: without); ``key`` identifies it in signatures."""
-    _thread.rule_key = key if rule is not None else None
-    if rule is not None:
-        _rules[key] = rule
+    set_rule(key, rule)
     refresh_context()
 
 
@@ -59,7 +53,7 @@ def set_watch(watch: Watch | None) -> None:
 
 def refresh_context() -> None:
     """Tell the runtime which context this thread is in."""
-    context = Context(dtypes.default_float(), getattr(_thread, "rule_key", None), _watch, flags.key())
+    context = Context(dtypes.default_float(), current_rule(), _watch, flags.key())
     with _contexts_lock:
         number = _contexts.setdefault(context, len(_contexts))
     _rt.set_context(number)
@@ -75,16 +69,15 @@ class Traced:
 
 def trace(definition: OpDef, args: Sequence[Any]) -> Traced:
     """The Program of a call with these arguments."""
-    builder = Builder(TABLE, definition.name)
-    builder.keep = lambda d: d.gradient is not None
+    builder = Expander(definition.name)
     with builder.active():
         values = [_as_values(builder, parameter, value) for parameter, value in zip(definition.parameters, args, strict=True)]
-        rule = _rules.get(getattr(_thread, "rule_key", None))
+        rule = None if definition.is_program else RULES.get(current_rule())
         if rule is not None:
             operands = iter(rule(definition, [v for v in nest.flatten(values) if isinstance(v, Value)]))
             values = nest.map_structure(lambda v: next(operands) if isinstance(v, Value) else v, values)
         result = definition.expand(values)
-        if _watch is not None:
+        if _watch is not None and not definition.is_program:
             result = _watch.on_result(definition, result, [v for v in nest.flatten(values) if isinstance(v, Value)])
     leaves = [v for v in nest.flatten(result) if v is not None]
     return Traced(builder.finish(*leaves), _structure(result))
@@ -162,6 +155,9 @@ class Dispatcher:
 
     def static(self, args: Sequence[Any]) -> Any:
         """The call on symbolic Values: appended to the Program being built."""
+        builder = current_builder()
+        if isinstance(builder, (Expander, Recorder)):
+            return builder.call(self.definition, args, self.is_inplace)
         if self.is_inplace:
             raise SampanError(
                 f"{self.op.__name__}() writes in place, which a Program being built cannot express here; use {self.definition.name}()"

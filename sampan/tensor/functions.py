@@ -12,7 +12,7 @@ from .. import _rt
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..base.limits import finfo, iinfo
-from ..base.modes import in_dynamic_mode, set_dynamic_mode
+from ..base.modes import in_dynamic_mode
 from ..base.places import CPU, Place, parse_place
 from ..ir.program import Value
 from ..ops import primitives
@@ -20,6 +20,7 @@ from ..ops.arguments import dtype_name as _dtype_name
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 from .creation import share_array, to_tensor
 from .dispatch import refresh_context
+from .program import disable_static, enable_static
 
 __all__ = [
     "as_tensor", "asarray", "batch", "broadcast_shape", "broadcast_shapes", "check_shape", "create_tensor", "disable_signal_handler",
@@ -235,17 +236,6 @@ def batch(reader: Callable[[], Any], batch_size: int, drop_last: bool = False) -
             yield items
 
     return read
-
-
-def enable_static() -> None:
-    """Build Programs from now on, in place of running operators at once."""
-    set_dynamic_mode(False)
-
-
-def disable_static(place: Any = None) -> None:
-    """Run operators at once from now on."""
-    parse_place("disable_static", place)
-    set_dynamic_mode(True)
 
 
 def disable_signal_handler() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import enum
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,43 +19,11 @@ from ..ops.arguments import normalized_axis
 from .build import OPS, attach
 from .conversions import numpy
 from .printing import format_tensor
+from .size import Size
 from .subscript import Subscripts
 
 Tensor = _rt.Tensor
 _sizes = Tensor.shape
-
-
-class Size(list):  # type: ignore[type-arg]
-    """A shape: a list of sizes that prints as ``paddle.Size([2, 3])``."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"paddle.Size({list(self)})"
-
-    __str__ = __repr__
-
-    def __getitem__(self, index: Any) -> Any:
-        item = super().__getitem__(index)
-        return Size(item) if isinstance(index, slice) else item
-
-    def __add__(self, other: Any) -> Size:
-        return Size([*self, *other])
-
-    def __radd__(self, other: Any) -> Size:
-        return Size([*other, *self])
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, (list, tuple)) else NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def numel(self) -> int:
-        """The number of elements."""
-        return math.prod(self)
 
 
 def __repr__(self: Tensor) -> str:
@@ -322,6 +289,7 @@ def install(subscripts: Subscripts) -> None:
         setattr(Tensor, name, property(lambda self: None, doc="None: the tensor is not spread over processes."))
     _rt.set_index_handlers(subscripts.get, subscripts.set)
     Value.operators["__getitem__"] = subscripts.get
+    Value.operators["__setitem__"] = subscripts.set
 
 
 def install_functions(functions: Mapping[str, Any]) -> None:

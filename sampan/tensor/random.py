@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 from ..base.errors import ArgumentTypeError, UnsupportedError, message
+from ..ir.builder import current_builder
 
 _MASK = (1 << 64) - 1
 
@@ -71,6 +73,12 @@ class Generator:
 
 
 default_generator = Generator()
+
+
+def next_key() -> Any:
+    """The key of the next random operator; inside a Program being built a Value, which each run gives the next key."""
+    draw = getattr(current_builder(), "random_key", None)
+    return default_generator.next_key() if draw is None else draw()
 
 
 def seed(seed: int) -> Generator:

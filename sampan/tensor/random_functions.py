@@ -10,6 +10,7 @@ from .. import _rt
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..ops.arguments import dtype_name
+from ..ops.primitives import broadcast_shapes
 from .build import OPS, composed
 from .composed import from_array, require_tensor
 from .random import default_generator
@@ -37,7 +38,7 @@ def _outside(name: str, parameter: str, array: np.ndarray[Any, Any], is_bad: np.
         raise ArgumentError(message(f"{name}(): {parameter} holds {array[is_bad].flat[0]}", f"it must be {wanted}"))
 
 
-@composed("bernoulli", method=True)
+@composed("bernoulli", method=True, rule=lambda x, p, name: (x.dtype, tuple(x.shape)))
 def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
     """1 with probability x, else 0; shaped like x, in its dtype.
 
@@ -82,7 +83,7 @@ def log_normal(mean: Any = 1.0, std: Any = 2.0, shape: Any = None, name: str | N
     return OPS["exp"](normal(mean, std, shape))
 
 
-@composed("randperm")
+@composed("randperm", rule=lambda n, dtype, *_, **__: (dtype_name("randperm", dtype), (n,)))
 def randperm(
     n: int,
     dtype: Any = "int64",
@@ -103,7 +104,7 @@ def randperm(
     return made if out is None else _written(out, made)
 
 
-@composed("multinomial", method=True)
+@composed("multinomial", method=True, rule=lambda x, num_samples, *_, **__: ("int64", (*x.shape[:-1], num_samples)))
 def multinomial(
     x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -147,7 +148,7 @@ def multinomial(
     return made if out is None else _written(out, made)
 
 
-@composed("poisson")
+@composed("poisson", rule=lambda x, name: (x.dtype, tuple(x.shape)))
 def poisson(x: Tensor, name: str | None = None) -> Tensor:
     """Poisson numbers of the rates x, shaped like x, in its dtype."""
     rates = _array(require_tensor("poisson", "x", x))
@@ -155,7 +156,7 @@ def poisson(x: Tensor, name: str | None = None) -> Tensor:
     return _like(host_generator().poisson(rates), x.dtype.name)
 
 
-@composed("binomial")
+@composed("binomial", rule=lambda count, prob, name: ("int64", tuple(broadcast_shapes(tuple(count.shape), tuple(prob.shape)))))
 def binomial(count: Tensor, prob: Tensor, name: str | None = None) -> Tensor:
     """How many of ``count`` trials of probability ``prob`` succeed; int64, of the operands' broadcast shape."""
     n, p = _array(require_tensor("binomial", "count", count)), _array(require_tensor("binomial", "prob", prob))
@@ -164,7 +165,7 @@ def binomial(count: Tensor, prob: Tensor, name: str | None = None) -> Tensor:
     return _like(host_generator().binomial(n.astype(np.int64), p), "int64")
 
 
-@composed("standard_gamma")
+@composed("standard_gamma", rule=lambda x, name: (x.dtype, tuple(x.shape)))
 def standard_gamma(x: Tensor, name: str | None = None) -> Tensor:
     """Gamma numbers of the shape parameters x and scale 1, shaped like x, in its dtype."""
     shape = _array(require_tensor("standard_gamma", "x", x))

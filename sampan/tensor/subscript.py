@@ -11,7 +11,9 @@ import numpy as np
 
 from .. import _rt
 from ..base.errors import ArgumentTypeError, IndexRangeError, ShapeError, message
+from ..ir.builder import current_builder
 from ..ir.program import Value
+from .replay import recordable
 
 
 @dataclass
@@ -207,6 +209,8 @@ class Subscripts:
         self.ops = ops
         self.to_tensor = to_tensor
         self.nonzero = nonzero
+        self._recorded_get = recordable("getitem")(self._get)
+        self._recorded_set = recordable("setitem")(self._set)
 
     def _parse(self, x: Any, index: Any) -> Subscript:
         return parse(index, tuple(x.shape), self.to_tensor, lambda mask: self.nonzero(self._mask(mask)))
@@ -214,8 +218,30 @@ class Subscripts:
     def _mask(self, mask: Any) -> Any:
         return mask if isinstance(mask, (_rt.Tensor, Value)) else self.to_tensor(np.asarray(mask, np.bool_))
 
+    def _without_masks(self, index: Any) -> Any:
+        """The index of a Variable with masks as the positions where they hold, whose count only a run knows."""
+        items = index if isinstance(index, tuple) else (index,)
+        if not any(_kind(item) == "mask" for item in items):
+            return index
+        parts: list[Any] = []
+        for item in items:
+            parts += self.nonzero(self._mask(item)) if _kind(item) == "mask" else [item]
+        return tuple(parts)
+
     def get(self, x: Any, index: Any) -> Any:
         """``x[index]``."""
+        if current_builder() is None:
+            return self._get(x, index)
+        return self._recorded_get(x, self._without_masks(index))
+
+    def set(self, x: Any, index: Any, value: Any) -> None:
+        """``x[index] = value``, in place."""
+        if current_builder() is None:
+            self._set(x, index, value)
+        else:
+            self._recorded_set(x, self._without_masks(index), value)
+
+    def _get(self, x: Any, index: Any) -> Any:
         s = self._parse(x, index)
         y = x
         if not s.is_whole or not s.indices:
@@ -224,8 +250,7 @@ class Subscripts:
             y = self.ops["take_indices"](y, s.indices, s.axes, s.is_adjacent)
         return y
 
-    def set(self, x: Any, index: Any, value: Any) -> None:
-        """``x[index] = value``, in place."""
+    def _set(self, x: Any, index: Any, value: Any) -> None:
         s = self._parse(x, index)
         if not isinstance(value, (_rt.Tensor, Value, bool, int, float, complex)):
             value = self.to_tensor(np.asarray(value))

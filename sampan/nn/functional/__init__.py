@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 from ...tensor import OPS, public_names
+from ...tensor.replay import recordable
 
 globals().update(public_names("nn.functional"))
 tanh, tanh_, diag_embed = OPS["tanh"], OPS["tanh_"], OPS["diag_embed"]
@@ -18,5 +21,13 @@ from .pools import *  # noqa: E402, F403
 from .resizing import *  # noqa: E402, F403
 from .sequences import *  # noqa: E402, F403
 
+for _name, _value in list(globals().items()):
+    if isinstance(_value, FunctionType) and _value.__module__.startswith(__name__ + "."):
+        globals()[_name] = recordable(f"nn.functional.{_name}")(_value)
+
 __all__ = ["diag_embed", "flash_attention", "tanh", "tanh_"]
-__all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_") and name != "public_names"]
+__all__ += [
+    name
+    for name, value in globals().items()
+    if callable(value) and not name.startswith("_") and name not in ("FunctionType", "public_names", "recordable")
+]

@@ -13,6 +13,7 @@ from ...base import dtypes, names
 from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
 from ...tensor import Parameter, Tensor, to_tensor
 from ...tensor.functions import dtype_name, no_grad
+from ...tensor.program import ParameterVariable
 from ..parameters import ParamAttr, make_parameter
 
 
@@ -120,7 +121,7 @@ class Layer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         parameters = self.__dict__.get("_parameters")
-        if parameters is None and isinstance(value, (Parameter, Layer)):
+        if parameters is None and isinstance(value, (Parameter, ParameterVariable, Layer)):
             raise AttributeError(
                 message(
                     f"{type(self).__name__}.{name} was set before Layer.__init__ ran",
@@ -128,7 +129,7 @@ class Layer:
                     "call super().__init__() first in your __init__",
                 )
             )
-        if isinstance(value, Parameter):
+        if isinstance(value, (Parameter, ParameterVariable)):
             self._forget(name)
             parameters[name] = value
         elif isinstance(value, Layer):
@@ -227,7 +228,7 @@ class Layer:
     def add_parameter(self, name: str, parameter: Parameter | None) -> Parameter | None:
         """Register the parameter as an attribute; gives it."""
         self._check_name(name, self._parameters)
-        if parameter is not None and not isinstance(parameter, Parameter):
+        if parameter is not None and not isinstance(parameter, (Parameter, ParameterVariable)):
             raise ArgumentTypeError(message(f"add_parameter(): got a {type(parameter).__name__}", "it takes a Parameter or None"))
         self._parameters[name] = parameter
         return parameter

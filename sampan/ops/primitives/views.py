@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
@@ -181,6 +182,39 @@ def _iota(shape: tuple[int, ...], axis: int, dtype: str) -> Array:
 def iota(shape: tuple[int, ...], axis: int, dtype: str = "int64") -> Value:
     """The position along ``axis``, at every element."""
     return append("iota", shape=tuple(shape), axis=axis, dtype=dtype)
+
+
+class ArrayData:
+    """An array as an attribute: equal and printed alike for equal contents."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = np.ascontiguousarray(array)
+        self.array.flags.writeable = False
+        self.digest = hashlib.sha256(f"{self.array.dtype}{self.array.shape}".encode() + self.array.tobytes()).hexdigest()[:16]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrayData) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"array({self.array.dtype.name}{list(self.array.shape)}, {self.digest})"
+
+
+register(
+    Primitive(
+        "literal",
+        "literal",
+        lambda op: [(op.attributes["value"].array.dtype.name, op.attributes["value"].array.shape)],
+        lambda value: value.array,
+    )
+)
+
+
+def literal(array: Array) -> Value:
+    """The elements of an array that is known while the Program is built; the array is copied."""
+    return append("literal", value=ArrayData(np.array(array)))
 
 
 def philox_bits(key: int, counter: Array) -> Array:

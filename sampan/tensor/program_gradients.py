@@ -1,0 +1,176 @@
+"""Gradients of recorded Programs: more recorded Ops, each the gradient of one (``matmul_grad``), so that a Program with its gradients reads as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..base import dtypes
+from ..base.errors import AutogradError, message
+from ..ir.program import Block, Op
+from ..ops.define import OPERATORS
+from .recording import Recorder
+from .replay import COUNT, FORWARD, PRESENT, WANTED
+from .variable import Variable
+
+#: The attribute of ``while`` and ``while_grad``: how many of the first inputs the loop carries.
+CARRIED = "carried"
+
+
+def is_active(variable: Any) -> bool:
+    """Whether gradients may flow through the Variable."""
+    return dtypes.is_differentiable(variable.dtype) and not variable.stop_gradient
+
+
+def append_gradients(
+    recorder: Recorder, roots: Sequence[Variable], given: Sequence[Variable | None], wanted: Sequence[Variable]
+) -> list[Variable | None]:
+    """Append the Ops that compute d(roots)/d(wanted); None for a wanted Variable that no root depends on.
+
+    given: the gradient of each root; None: ones.
+    """
+    ops = list(recorder.block.ops)
+    active = {id(v) for v in wanted}
+    for op in ops:
+        if any(id(v) in active for v in op.inputs):
+            active.update(id(v) for v in op.outputs if is_active(v))
+    found: dict[int, Variable] = {}
+    role, recorder.role = recorder.role, "backward"
+
+    def add(variable: Variable, gradient: Variable) -> None:
+        old = found.get(id(variable))
+        found[id(variable)] = gradient if old is None else recorder.call(OPERATORS["add"], [old, gradient, 1])
+
+    try:
+        for root, gradient in zip(roots, given, strict=True):
+            if id(root) in active:
+                add(root, recorder.call(OPERATORS["ones_like"], [root, None]) if gradient is None else gradient)
+        for op in reversed(ops):
+            present = [k for k, v in enumerate(op.outputs) if id(v) in found and is_active(v)]
+            if not present:
+                continue
+            seen: set[int] = set()
+            targets = []
+            for k, v in enumerate(op.inputs):
+                if id(v) in active and dtypes.is_differentiable(v.dtype) and id(v) not in seen:
+                    seen.add(id(v))
+                    targets.append(k)
+            if not targets:
+                continue
+            gradients = [found[id(op.outputs[k])] for k in present]
+            for k, g in zip(targets, _gradients_of(recorder, op, present, gradients, targets), strict=True):
+                add(op.inputs[k], g)  # type: ignore[arg-type]
+    finally:
+        recorder.role = role
+    return [found.get(id(v)) for v in wanted]
+
+
+def _gradients_of(recorder: Recorder, op: Op, present: list[int], given: list[Variable], targets: list[int]) -> list[Variable]:
+    if op.name == "cond":
+        return _cond_gradients(recorder, op, present, given, targets)
+    if op.name == "while":
+        return _while_gradients(recorder, op, present, given, targets)
+    if FORWARD in op.attributes or op.name == "while_grad":
+        raise AutogradError(
+            message(
+                f"{op.name} is a gradient of a Program, and has none of its own there",
+                "",
+                "use jit.to_static or eager mode for gradients of gradients",
+            )
+        )
+    name = op.name.rpartition(".")[2]
+    attributes = op.attributes | {
+        FORWARD: op.name, COUNT: len(op.inputs), PRESENT: tuple(present), WANTED: tuple(targets)
+    }  # fmt: skip
+    return _append(recorder, f"{name}_grad", (*op.inputs, *given), attributes, (), op, targets)
+
+
+def _append(
+    recorder: Recorder,
+    name: str,
+    inputs: Sequence[Any],
+    attributes: dict[str, Any],
+    blocks: tuple[Block, ...],
+    of: Op,
+    targets: list[int],
+) -> list[Variable]:
+    """A gradient Op, whose outputs are like the forward Op's inputs that ``targets`` names."""
+    new = Op(name, tuple(inputs), attributes, (), blocks, of.location, "backward", of)
+    outputs = []
+    for k in targets:
+        source: Any = of.inputs[k]
+        made = recorder.adopt(source.like(recorder.fresh_gradient_name(source.name)))
+        made.op, made.stop_gradient = new, True
+        outputs.append(made)
+    new.outputs = tuple(outputs)
+    recorder.block.ops.append(new)
+    return outputs
+
+
+def _cond_gradients(recorder: Recorder, op: Op, present: list[int], given: list[Variable], targets: list[int]) -> list[Variable]:
+    wanted = [k - 1 for k in targets]  # the condition comes first
+    blocks = tuple(gradient_block(recorder, block, present, given, wanted) for block in op.blocks)
+    return _append(recorder, "cond", (*op.inputs, *given), {}, blocks, op, targets)
+
+
+def _while_gradients(recorder: Recorder, op: Op, present: list[int], given: list[Variable], targets: list[int]) -> list[Variable]:
+    count = op.attributes[CARRIED]
+    carried = [k for k in range(count) if is_active(op.outputs[k])]
+    captured = [k for k in targets if k >= count]
+    kinds: list[Any] = [op.outputs[k] for k in carried]
+    body = gradient_block(recorder, op.blocks[1], carried, kinds, [*carried, *captured])
+    attributes = {CARRIED: count, PRESENT: tuple(present), "through": tuple(carried), WANTED: tuple(targets)}
+    return _append(recorder, "while_grad", (*op.inputs, *given), attributes, (*op.blocks, body), op, targets)
+
+
+def gradient_block(
+    parent: Recorder, block: Block, present: Sequence[int], kinds: Sequence[Variable], wanted: Sequence[int]
+) -> Block:
+    """The block that computes the gradients of a block's arguments: its arguments, then the gradients of the results ``present``.
+
+    It computes the block's results again; those that are not needed are dropped when it is compiled. ``kinds``: Variables like the gradients.
+    """
+    inner = Recorder("gradient", parent)
+    mapping: dict[int, Variable] = {}
+    for v in block.arguments:
+        mapping[id(v)] = inner.adopt(v.like())  # type: ignore[attr-defined]
+        inner.block.arguments.append(mapping[id(v)])
+    targets = [mapping[id(block.arguments[k])] for k in wanted]
+    for v in targets:
+        v.stop_gradient = False
+    for op in block.ops:
+        copied = copy_recorded(op, tuple(mapping[id(v)] for v in op.inputs))
+        for old, new in zip(op.outputs, copied.outputs, strict=True):
+            mapping[id(old)] = inner.adopt(new)  # type: ignore[arg-type]
+        reopen(copied)
+        inner.block.ops.append(copied)
+    given = [inner.adopt(v.like()) for v in kinds]
+    inner.block.arguments += given
+    roots = [mapping[id(block.results[k])] for k in present]
+    with inner.active():
+        found = append_gradients(inner, roots, given, targets)
+        results = [
+            inner.call(OPERATORS["zeros_like"], [t, None]) if g is None else g for g, t in zip(found, targets, strict=True)
+        ]
+    inner.block.results = tuple(results)
+    return inner.block
+
+
+def reopen(op: Op) -> None:
+    """Let gradients flow from an Op's outputs that were constants only for lack of an operand with a gradient, now that one has one."""
+    if any(not v.stop_gradient for v in op.inputs):  # type: ignore[attr-defined]
+        for v in op.outputs:
+            if v.was_constant:  # type: ignore[attr-defined]
+                v.stop_gradient = False  # type: ignore[attr-defined]
+
+
+def copy_recorded(op: Op, inputs: tuple[Any, ...]) -> Op:
+    """The same recorded Op on other inputs, with outputs of its own."""
+    new = Op(op.name, inputs, op.attributes, (), op.blocks, op.location, op.role, op.of)
+    outputs = []
+    for v in op.outputs:
+        made = v.like()  # type: ignore[attr-defined]
+        made.op = new
+        outputs.append(made)
+    new.outputs = tuple(outputs)
+    return new

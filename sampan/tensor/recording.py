@@ -1,0 +1,322 @@
+"""Recording: calls of public functions on Variables become Ops of a Program under the names that people know.
+
+An operator is one Op; its definition is expanded when the Program is compiled, for the sizes of that run. Sizes that are unknown are tried with two
+numbers: what differs between the two is unknown too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _rt
+from ..base import dtypes, nest
+from ..base.errors import ArgumentError, SampanError, UnsupportedError, message
+from ..ir.builder import Builder, current_builder
+from ..ir.program import Block, Op, Value
+from ..ops.catalog import TABLE
+from ..ops.define import OPERATORS, SCALAR_DTYPES, OpDef, operator_named
+from .expander import Expander, current_rule
+from .location import add_user_location, user_location
+from .replay import DYNAMIC, FUNCTIONS, PRECISION, WRITES, Operand, RecordedFunction, expand_call, map_attribute
+from .variable import PROBES, UNKNOWN, Variable
+
+
+class Recorder(Builder):
+    """Appends calls on Variables to a Block.
+
+    A recorder inside another records a nested block: what it uses from outside becomes an argument of the block (``captured``), and outer Variables
+    that it writes (``written``) are results of the block for control flow to hand on.
+    """
+
+    def __init__(self, name: str = "program", parent: Recorder | None = None) -> None:
+        super().__init__(TABLE, name)
+        self.parent = parent
+        self.root: Recorder = self if parent is None else parent.root
+        self.role: str = "" if parent is None else parent.role
+        #: What Variables written in place are now, by the id of the Variable that was written.
+        self.versions: dict[int, Variable] = {}
+        #: Outer Variables and the arguments that stand for them, by id.
+        self.captured: dict[int, tuple[Variable, Variable]] = {}
+        #: Variables of outer recorders that were written here, by id.
+        self.written: dict[int, Variable] = {}
+        self._key_base: Variable | None = None
+        self._keys_drawn = 0
+        if parent is None:
+            #: Tensors that calls used, and their arguments, by id.
+            self.tensors: dict[int, tuple[Any, Variable]] = {}
+            #: ids of tensors that were made while recording: writes to them end with the run.
+            self.temporaries: set[int] = set()
+            self._name_counts: dict[str, int] = {}
+            #: The Program that is being recorded, where there is one.
+            self.program: Any = None
+
+    # ------------------------------------------------------------------ Variables
+
+    def adopt(self, variable: Variable) -> Variable:
+        """Make the Variable one of this recorder's."""
+        variable.recorder = self
+        return variable
+
+    def input(self, name: str, dtype: str, shape: Sequence[int], **options: Any) -> Variable:
+        """A new argument of the block."""
+        made = self.adopt(Variable(dtype, shape, name, **options))
+        self.block.arguments.append(made)
+        return made
+
+    def resolve(self, variable: Variable) -> Variable:
+        """What the Variable is at this place of the Program."""
+        found = self.versions.get(id(variable))
+        if found is not None:
+            return found
+        if variable.recorder is self:
+            return variable
+        if self.parent is None:
+            raise ArgumentError(
+                message(
+                    f"{variable!r} belongs to another Program",
+                    "an operator's operands must be of the Program that is being built",
+                    "build both under one program_guard, or fetch the value and feed it",
+                )
+            )
+        outer = self.parent.resolve(variable)
+        inner = self.captured.get(id(outer), (outer, None))[1]
+        if inner is None:
+            inner = self.adopt(outer.like(self.root.fresh_name(outer.name)))
+            self.captured[id(outer)] = (outer, inner)
+        self.versions[id(variable)] = inner
+        return inner
+
+    def argument_for(self, outer: Variable) -> Variable:
+        """The argument of this nested block that stands for an outer Variable, as it was outside when the block began."""
+        found = self.captured.get(id(outer))
+        if found is None:
+            found = self.captured[id(outer)] = (outer, self.adopt(outer.like(self.root.fresh_name(outer.name))))
+        return found[1]
+
+    def write(self, target: Variable, new: Variable) -> None:
+        """From here on, the target is the new Variable."""
+        if target.op is not None and _is_view(target.op) and target.recorder is self:
+            raise UnsupportedError(
+                message(
+                    f"{target!r} is a view of another Variable and is written in place",
+                    "a Program has no shared memory, so the other would not change",
+                    "write into the Variable itself, as in x[...] = value, or clone() the view first",
+                )
+            )
+        self.versions[id(target)] = new
+        target.latest = new
+        if target.recorder is not self:
+            self.written[id(target)] = target
+
+    def capture(self, tensor: Any) -> Variable:
+        """The argument that stands for an eager tensor."""
+        root = self.root
+        found = root.tensors.get(id(tensor))
+        if found is None:
+            made = root.input(
+                tensor.name or root.fresh_name("tensor"), tensor.dtype.name, tuple(tensor.shape), stop_gradient=tensor.stop_gradient,
+                persistable=True,
+            )  # fmt: skip
+            found = root.tensors[id(tensor)] = (tensor, made)
+        return found[1]
+
+    def fresh_name(self, key: str) -> str:
+        """A name that no other Variable of the Program has."""
+        root = self.root
+        number = root._name_counts.get(key, 0)
+        root._name_counts[key] = number + 1
+        return f"{key}_{number}.tmp_0"
+
+    def fresh_gradient_name(self, name: str) -> str:
+        """``name@GRAD``, with a number where that is taken."""
+        counts, key = self.root._name_counts, f"{name}@GRAD"
+        number = counts.get(key, 0)
+        counts[key] = number + 1
+        return f"{key}@{number}" if number else key
+
+    def variable_of(self, value: Any) -> Variable:
+        """The Variable that stands for a tensor or Variable, as writes know it."""
+        return value if isinstance(value, Variable) else self.capture(value)
+
+    # ------------------------------------------------------------------ operands
+
+    def operand(self, value: Any) -> Variable:
+        """The Variable for an operand: a Variable as it is now, an eager tensor captured, a number as a constant."""
+        if isinstance(value, Variable):
+            return self.resolve(value)
+        if isinstance(value, _rt.Tensor):
+            return self.resolve(self.capture(value))
+        dtype = SCALAR_DTYPES.get(type(value)) or next((d for t, d in SCALAR_DTYPES.items() if isinstance(value, t)), None)
+        if dtype is not None:
+            return self.constant(value, dtype, weak=True)  # type: ignore[return-value]
+        if isinstance(value, (np.ndarray, np.generic)):
+            made = _rt.from_numpy(np.array(value), True)
+            self.root.temporaries.add(id(made))
+            return self.resolve(self.capture(made))
+        if isinstance(value, Value):
+            raise ArgumentError(message(f"{value!r} is no Variable of the Program that is being recorded"))
+        raise ArgumentError(message(f"an operand is a {type(value).__name__}", "it must be a tensor, a Variable or a number"))
+
+    def random_key(self) -> Variable:
+        """The key of the next random operator: drawn for each run, and folded with a count inside nested blocks, which run many times."""
+        if self.parent is None:
+            op = Op("random_key", (), {}, (), (), user_location(), self.role)
+            made = self.adopt(Variable("int64", (), self.fresh_name("random_key"), weak=True))
+            op.outputs = (made,)
+            made.op = op
+            self.block.ops.append(op)
+            return made
+        if self._key_base is None:
+            self._key_base = self.parent.random_key()
+        self._keys_drawn += 1
+        return self.call(OPERATORS["fold_key"], [self._key_base, self._keys_drawn])  # type: ignore[no-any-return]
+
+    @property
+    def key_base(self) -> Variable | None:
+        """The outer key that this nested block's keys are made of; None when it draws none."""
+        return self._key_base
+
+    # ------------------------------------------------------------------ calls
+
+    def append(self, name: str, inputs: tuple[Value, ...], attributes: dict[str, Any], blocks: tuple[Block, ...] = ()) -> Op:
+        """The new Op; its outputs are typed by expanding it on scratch Values."""
+        return self._append(name, inputs, attributes)[0]  # type: ignore[arg-type]
+
+    def call(self, definition: OpDef, args: Sequence[Any], is_inplace: bool = False) -> Any:
+        """One Op of the operator, on these arguments."""
+        bound: list[Any] = []
+        read: list[Variable] = []  # Variables in the place of attributes
+        for parameter, value in zip(definition.parameters, args, strict=True):
+            if parameter.kind == "attr":
+                bound.append(map_attribute(value, lambda v: self._read(v, read)))
+            elif parameter.kind == "tensors":
+                bound.append([self.operand(v) for v in value])
+            else:
+                bound.append(None if value is None else self.operand(value))
+        inputs, attributes = definition.split(bound)
+        if read:
+            attributes = map_attribute(attributes, lambda v: Operand(len(inputs) + v.index) if isinstance(v, Operand) else v)
+            inputs += read
+            attributes[DYNAMIC] = len(read)
+        op, structure = self._append(definition.ir_name, tuple(inputs), attributes)
+        outputs = iter(op.outputs)
+        result = nest.map_structure(lambda leaf: None if leaf is None else next(outputs), structure)
+        if is_inplace:
+            self.write(self.variable_of(args[0]), result)
+            return args[0]
+        written = [
+            v
+            for name in definition.updates
+            for q, a in zip(definition.parameters, args, strict=True)
+            if q.name == name
+            for v in (a if q.kind == "tensors" else [a])
+        ]
+        for target, new in zip(written, op.outputs, strict=False):
+            self.write(self.variable_of(target), new)  # type: ignore[arg-type]
+        return result
+
+    def _read(self, value: Any, read: list[Variable]) -> Any:
+        if not isinstance(value, Variable):
+            return value
+        read.append(self.resolve(value))
+        return Operand(len(read) - 1)
+
+    def call_function(self, function: RecordedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One Op of a public Python function; where its arguments are more than data and tensors, the Ops of what it calls."""
+        bound = function.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        handles: list[Any] = []
+
+        def mark(value: Any) -> Any:
+            if isinstance(value, (Value, _rt.Tensor, np.ndarray)):
+                handles.append(value)
+                return Operand(len(handles) - 1)
+            return value
+
+        attributes = {name: map_attribute(value, mark) for name, value in bound.arguments.items()}
+        if not handles or not function.takes(attributes):
+            return function.function(*args, **kwargs)
+        inputs = [self.operand(v) for v in handles]
+        if function.rule is not None:
+            attributes[DYNAMIC] = 0
+        op, structure = self._append(function.name, tuple(inputs), attributes)
+        outputs = iter(op.outputs)
+        result = nest.map_structure(lambda leaf: next(outputs) if isinstance(leaf, Value) else leaf, structure)
+        for k, new in zip(op.attributes.get(WRITES, ()), outputs, strict=True):
+            self.write(self.variable_of(handles[k]), new)  # type: ignore[arg-type]
+        return result
+
+    def _append(self, name: str, inputs: tuple[Variable, ...], attributes: dict[str, Any]) -> tuple[Op, Any]:
+        """The new Op, and what its expansion returns: a structure of scratch Values and other things."""
+        self.location = user_location()
+        rule = current_rule()
+        if rule is not None:
+            attributes = attributes | {PRECISION: rule}
+        try:
+            types, structure, written, keys = self._types(name, inputs, attributes)
+        except SampanError as error:
+            error.args = (_without_probes(str(error.args[0])), *error.args[1:])
+            add_user_location(error)
+            raise
+        if keys:
+            inputs = (*inputs, *(self.random_key() for _ in range(keys)))
+        if written:
+            attributes = attributes | {WRITES: tuple(written)}
+        op = Op(name, inputs, attributes, (), (), self.location, self.role)
+        is_constant = not _rt.grad_enabled() or all(v.stop_gradient for v in inputs)
+        op.outputs = tuple(self._output(op, k, t, is_constant) for k, t in enumerate(types))
+        self.block.ops.append(op)
+        return op, structure
+
+    def _output(self, op: Op, number: int, typed: tuple[str, list[tuple[int, ...]], bool], is_constant: bool) -> Variable:
+        dtype, shapes, weak = typed
+        sizes = shapes[0]
+        probes = None
+        if len(shapes) > 1 and shapes[0] != shapes[1]:
+            sizes = tuple(a if a == b else UNKNOWN for a, b in zip(*shapes, strict=True))
+            probes = shapes[0], shapes[1]
+        made = Variable(
+            dtype, sizes, self.root.fresh_name(op.name.rpartition(".")[2]), weak=weak, probes=probes,
+            stop_gradient=is_constant or not dtypes.is_differentiable(dtype),
+        )  # fmt: skip
+        made.op = op
+        made.was_constant = made.stop_gradient and dtypes.is_differentiable(dtype) and _rt.grad_enabled()
+        return self.adopt(made)
+
+    def _types(self, name: str, inputs: Sequence[Variable], attributes: dict[str, Any]) -> tuple[list[Any], Any, list[int], int]:
+        """(dtype, shapes under the probes, weak) of each output; the structure; which inputs are written; how many keys are drawn."""
+        runs = []
+        needs_two = attributes.get(DYNAMIC) is not None or any(v.probes is not None for v in inputs)
+        for k in range(2 if needs_two else 1):
+            scratch = Expander("scratch")
+            values = [scratch.argument(v.dtype, v.probe(k), weak=v.weak) for v in inputs]
+            with scratch.active():
+                result = expand_call(scratch, name, attributes, values, PROBES[k])
+            leaves = [v for v in nest.flatten(result) if isinstance(v, Value)]
+            written = [n for n, v in enumerate(values) if scratch.latest(v) is not v] if name in FUNCTIONS else []
+            leaves += [scratch.latest(values[n]) for n in written]
+            runs.append((leaves, result, written, len(scratch.block.arguments) - len(values)))
+        shapes = [[tuple(leaf.shape) for leaf in run[0]] for run in runs]
+        types = [(v.dtype, [s[n] for s in shapes], v.weak) for n, v in enumerate(runs[0][0])]
+        return types, runs[0][1], runs[0][2], runs[0][3]
+
+
+def _is_view(op: Op) -> bool:
+    if op.name == "getitem":
+        return len(op.inputs) == 1
+    definition = operator_named(op.name)
+    return definition is not None and definition.is_view
+
+
+def _without_probes(text: str) -> str:
+    return re.sub(rf"\b({PROBES[0]}|{PROBES[1]})\b", str(UNKNOWN), text)
+
+
+def current_recorder() -> Recorder | None:
+    """The recorder that calls of this thread go to; None when they run at once."""
+    builder = current_builder()
+    return builder if isinstance(builder, Recorder) else None

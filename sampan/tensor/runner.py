@@ -1,0 +1,321 @@
+"""Running recorded Programs: straight lines of Ops as compiled operators, control flow and what depends on data between them.
+
+Each compiled piece is an operator of the eager runtime: its calls go through the signature cache, so that other sizes make another Plan over the
+kernels that are there already, and the tape records it where gradients are wanted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _rt
+from ..ir.builder import current_builder, no_builder
+from ..ir.program import Block, Op, Value
+from ..ops.define import OpDef, Parameter, operator_named
+from .autograd import grad
+from .build import OPS
+from .dispatch import Dispatcher
+from .program_gradients import CARRIED
+from .random import default_generator
+from .replay import DYNAMIC, FORWARD, FUNCTIONS, PRESENT, WANTED, Operand, Replay, map_attribute
+
+Environment = dict[int, Any]
+Step = Callable[[Environment], None]
+
+#: Ops that run between the compiled pieces.
+_CONTROL = ("cond", "while", "while_grad", "random_key", "initialize")
+
+
+class Runner:
+    """A block of recorded Ops, ready to run.
+
+    Args:
+        block: its arguments are the inputs, its results the outputs.
+        updates: (number of an argument, what it becomes): written back in place.
+        name: goes into profiles.
+    """
+
+    def __init__(self, block: Block, updates: Sequence[tuple[int, Value]] = (), name: str = "program") -> None:
+        self.block = block
+        self.updates = [(k, v) for k, v in updates if v is not block.arguments[k]]
+        self.name = name
+        self._steps: list[Step] | None = None
+        self._lock = threading.Lock()
+        self._written: set[int] = set()
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """The results for these inputs: tensors, or numbers for weak arguments."""
+        steps = self._steps
+        if steps is None:
+            with self._lock:
+                steps = self._steps = self._steps or self._build()
+        environment: Environment = {id(v): t for v, t in zip(self.block.arguments, inputs, strict=True)}
+        if current_builder() is None:
+            return self._run(steps, environment, inputs)
+        was_tracing = _rt.set_tracing(False)
+        try:
+            with no_builder():
+                return self._run(steps, environment, inputs)
+        finally:
+            _rt.set_tracing(was_tracing)
+
+    def _run(self, steps: Sequence[Step], environment: Environment, inputs: Sequence[Any]) -> list[Any]:
+        for step in steps:
+            step(environment)
+        for k, v in self.updates:
+            if k not in self._written:
+                with _NoGradient():
+                    _rt.copy_into(inputs[k], environment[id(v)])
+        return [environment[id(v)] for v in self.block.results]
+
+    # ------------------------------------------------------------------ steps
+
+    def _build(self) -> list[Step]:
+        pieces = _pieces(self.block.ops)
+        needed_after: list[set[int]] = []
+        needed = {id(v) for v in self.block.results} | {id(v) for _, v in self.updates}
+        for piece in reversed(pieces):
+            needed_after.append(set(needed))
+            needed.update(id(v) for op in piece for v in op.inputs)
+        needed_after.reverse()
+        position = {id(v): n for n, piece in enumerate(pieces) for op in piece for v in op.outputs}
+        steps: list[Step] = []
+        for n, piece in enumerate(pieces):
+            if piece[0].name in _CONTROL:
+                steps.append(_CONTROL_STEPS[piece[0].name](piece[0]))
+            elif _runs_at_once(piece[0]):
+                steps.append(_dynamic_gradient_step(piece[0]) if FORWARD in piece[0].attributes else _dynamic_step(piece[0]))
+            else:
+                own = [(k, v) for k, v in self.updates if position.get(id(v)) == n and self._last_read(pieces, k) <= n]
+                own = [(k, v) for k, v in own if sum(v is w for _, w in self.updates) == 1]
+                self._written.update(k for k, _ in own)
+                steps.append(
+                    self._compiled_step(piece, needed_after[n], own, f"{self.name}_{n}" if len(pieces) > 1 else self.name)
+                )
+        return steps
+
+    def _last_read(self, pieces: list[list[Op]], argument: int) -> int:
+        variable = self.block.arguments[argument]
+        if any(v is variable for v in self.block.results):
+            return len(pieces)
+        return max((n for n, piece in enumerate(pieces) for op in piece if any(v is variable for v in op.inputs)), default=-1)
+
+    def _compiled_step(self, ops: list[Op], needed: set[int], updates: list[tuple[int, Value]], name: str) -> Step:
+        made = {id(v) for op in ops for v in op.outputs}
+        inputs: dict[int, Value] = {}
+        for op in ops:
+            for v in op.inputs:
+                if id(v) not in made:
+                    inputs[id(v)] = v
+        targets = [self.block.arguments[k] for k, _ in updates]
+        for v in targets:
+            inputs[id(v)] = v
+        written = {id(v) for _, v in updates}
+        results = [v for op in ops for v in op.outputs if id(v) in needed and (id(v) not in written or self._is_result(v))]
+        operands = list(inputs.values())
+        parameters = tuple(Parameter(f"operand_{k}", "tensor") for k in range(len(operands)))
+        places = {id(v): k for k, v in enumerate(operands)}
+
+        def body(*values: Value) -> tuple[Value, ...]:
+            replay = Replay(current_builder(), dict(zip(map(id, operands), values, strict=True)))  # type: ignore[arg-type]
+            replay.run(ops)
+            return tuple(replay.values[id(v)] for v in (*(v for _, v in updates), *results))
+
+        body.__doc__ = f"A compiled piece of {self.name}."
+        definition = OpDef(
+            name, body, parameters, (), updates=tuple(f"operand_{places[id(v)]}" for v in targets), is_program=True
+        )
+        call = Dispatcher(definition).op
+        keys = list(inputs)
+        result_keys = [id(v) for v in results]
+        skipped = len(updates)
+
+        def step(environment: Environment) -> None:
+            found = call(*[environment[k] for k in keys])
+            for key, tensor in zip(result_keys, found[skipped:], strict=True):
+                environment[key] = tensor
+
+        return step
+
+    def _is_result(self, value: Value) -> bool:
+        return any(v is value for v in self.block.results)
+
+
+class _NoGradient:
+    def __enter__(self) -> None:
+        self.old = _rt.set_grad_enabled(False)
+
+    def __exit__(self, *error: Any) -> None:
+        _rt.set_grad_enabled(self.old)
+
+
+def _runs_at_once(op: Op) -> bool:
+    return DYNAMIC in op.attributes
+
+
+def _pieces(ops: Sequence[Op]) -> list[list[Op]]:
+    """The Ops in order, those that are compiled together in one list; keys are drawn before the piece that uses them."""
+    pieces: list[list[Op]] = []
+    straight: list[Op] = []
+    for op in ops:
+        if op.name == "random_key":
+            pieces.append([op])
+        elif op.name in _CONTROL or _runs_at_once(op):
+            if straight:
+                pieces.append(straight)
+                straight = []
+            pieces.append([op])
+        else:
+            straight.append(op)
+    return [*pieces, straight] if straight else pieces
+
+
+# ---------------------------------------------------------------------- steps that are no compiled piece
+
+
+def _key_step(op: Op) -> Step:
+    key = id(op.outputs[0])
+
+    def step(environment: Environment) -> None:
+        environment[key] = default_generator.next_key()
+
+    return step
+
+
+def _initialize_step(op: Op) -> Step:
+    """A persistable Variable's first value, by an initializer of ``nn.initializer``."""
+    made = op.outputs[0]
+    key, shape, dtype, initializer = id(made), made.sizes, made.dtype, op.attributes["initializer"]  # type: ignore[attr-defined]
+
+    def step(environment: Environment) -> None:
+        tensor = _rt.empty(list(shape), str(dtype))
+        tensor.name = made.name
+        initializer(tensor)
+        environment[key] = tensor
+
+    return step
+
+
+def _cond_step(op: Op) -> Step:
+    branches = [Runner(block, name=f"{op.name}_branch") for block in op.blocks]
+    condition, *captured = [id(v) for v in op.inputs]
+    results = [id(v) for v in op.outputs]
+
+    def step(environment: Environment) -> None:
+        branch = branches[0] if bool(environment[condition]) else branches[1]
+        environment.update(zip(results, branch([environment[k] for k in captured]), strict=True))
+
+    return step
+
+
+def _while_step(op: Op) -> Step:
+    condition, body = (Runner(block, name=f"while_{what}") for block, what in zip(op.blocks, ("condition", "body"), strict=True))
+    count = op.attributes[CARRIED]
+    inputs = [id(v) for v in op.inputs]
+    results = [id(v) for v in op.outputs]
+
+    def step(environment: Environment) -> None:
+        values = [environment[k] for k in inputs]
+        carried, captured = values[:count], values[count:]
+        while bool(condition([*carried, *captured])[0]):
+            carried = body([*carried, *captured])
+        environment.update(zip(results, carried, strict=True))
+
+    return step
+
+
+def _while_grad_step(op: Op) -> Step:
+    names = ("condition", "body", "gradient")
+    condition, body, gradient = (Runner(block, name=f"while_{what}") for block, what in zip(op.blocks, names, strict=True))
+    count, through = op.attributes[CARRIED], op.attributes["through"]
+    total = len(op.inputs) - len(op.attributes[PRESENT])
+    inputs = [id(v) for v in op.inputs]
+    places = {k: n for n, k in enumerate(through)}
+    captures = [k for k in op.attributes[WANTED] if k >= count]
+
+    def step(environment: Environment) -> None:
+        values = [environment[k] for k in inputs]
+        carried, captured, given = values[:count], values[count:total], values[total:]
+        history = []
+        while bool(condition([*carried, *captured])[0]):
+            history.append(carried)
+            carried = body([*carried, *captured])
+        known = dict(zip(op.attributes[PRESENT], given, strict=True))
+        flowing = [known[k] if k in known else OPS["zeros_like"](carried[k]) for k in through]
+        sums: list[Any] = [None] * len(captures)
+        for state in reversed(history):
+            found = gradient([*state, *captured, *flowing])
+            flowing, parts = found[: len(through)], found[len(through) :]
+            sums = [part if old is None else old + part for old, part in zip(sums, parts, strict=True)]
+        totals = dict(zip(captures, sums, strict=True))
+        for k, v in zip(op.attributes[WANTED], op.outputs, strict=True):
+            found_k = flowing[places[k]] if k in places else totals.get(k)
+            environment[id(v)] = OPS["zeros_like"](values[k]) if found_k is None else found_k
+
+    return step
+
+
+_CONTROL_STEPS: dict[str, Callable[[Op], Step]] = {
+    "random_key": _key_step,
+    "cond": _cond_step,
+    "while": _while_step,
+    "while_grad": _while_grad_step,
+    "initialize": _initialize_step,
+}
+
+
+def _run_at_once(op: Op, name: str, values: list[Any]) -> list[Any]:
+    """The results of a call that depends on data."""
+    own = {k: v for k, v in op.attributes.items() if not k.startswith("@")}
+    function = FUNCTIONS.get(name)
+    if function is not None:
+        arguments = map_attribute(own, lambda v: values[v.index] if isinstance(v, Operand) else v)
+        result = function.function(**arguments)
+    else:
+        definition = operator_named(name)
+        if definition is None:
+            raise ValueError(f"no operator is called {name!r}")
+        own = map_attribute(own, lambda v: _number(values[v.index]) if isinstance(v, Operand) else v)
+        tensors = values[: len(values) - op.attributes[DYNAMIC]]
+        result = OPS[definition.name](*definition.arguments(Op(name, (), own), tensors))
+    return [result] if isinstance(result, _rt.Tensor) else list(result)
+
+
+def _number(tensor: Any) -> Any:
+    return tensor if not isinstance(tensor, _rt.Tensor) else tensor.item() if tensor.size == 1 else tuple(tensor.tolist())
+
+
+def _dynamic_step(op: Op) -> Step:
+    inputs, results = [id(v) for v in op.inputs], [id(v) for v in op.outputs]
+
+    def step(environment: Environment) -> None:
+        found = _run_at_once(op, op.name, [environment[k] for k in inputs])
+        environment.update(zip(results, found, strict=True))
+
+    return step
+
+
+def _dynamic_gradient_step(op: Op) -> Step:
+    """The gradient of a call that depends on data: the call again, on the tape."""
+    attributes = op.attributes
+    count = attributes["@count"]
+    inputs, results = [id(v) for v in op.inputs], [id(v) for v in op.outputs]
+
+    def step(environment: Environment) -> None:
+        values = [environment[k] for k in inputs]
+        leaves = [v.detach() if isinstance(v, _rt.Tensor) else v for v in values[:count]]
+        wanted = [leaves[k] for k in attributes[WANTED]]
+        for v in wanted:
+            v.stop_gradient = False
+        old = _rt.set_grad_enabled(True)
+        try:
+            outputs = _run_at_once(op, attributes[FORWARD], leaves)
+            found = grad([outputs[k] for k in attributes[PRESENT]], wanted, values[count:], allow_unused=True)
+        finally:
+            _rt.set_grad_enabled(old)
+        for key, g, v in zip(results, found, wanted, strict=True):
+            environment[key] = OPS["zeros_like"](v.detach()) if g is None else g
+
+    return step

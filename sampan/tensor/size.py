@@ -1,0 +1,39 @@
+"""Size: a tensor's shape as users see it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+class Size(list):  # type: ignore[type-arg]
+    """A shape: a list of sizes that prints as ``paddle.Size([2, 3])``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"paddle.Size({list(self)})"
+
+    __str__ = __repr__
+
+    def __getitem__(self, index: Any) -> Any:
+        item = super().__getitem__(index)
+        return Size(item) if isinstance(index, slice) else item
+
+    def __add__(self, other: Any) -> Size:
+        return Size([*self, *other])
+
+    def __radd__(self, other: Any) -> Size:
+        return Size([*other, *self])
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self)
