@@ -50,8 +50,8 @@ _LAZY_NAMES = {
 }
 _LAZY_MODULES = frozenset(
     (
-        "nn optimizer io metric amp framework regularizer callbacks hapi linalg fft signal device distribution utils version random sysconfig "
-        "geometric incubate"
+        "nn optimizer io metric amp framework regularizer callbacks hapi linalg fft signal device distribution utils version random static sysconfig "
+        "geometric incubate vision"
     ).split()
 )
 
