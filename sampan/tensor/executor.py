@@ -13,10 +13,10 @@ from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
 from ..base.places import parse_place
 from ..ir.builder import no_builder
-from ..ir.program import Block, Op, Value
+from ..ir.program import Block
 from .creation import Tensor, to_array
 from .program import Program, Schedule, default_main_program
-from .runner import Runner
+from .runner import Runner, live_ops
 from .scope import Scope, global_scope, scope_guard
 from .variable import UNKNOWN, Variable
 
@@ -33,7 +33,7 @@ class Prepared:
         held = {id(v): t for t, v in program.recorder.tensors.values()}
         wanted = [program.current(v) for v in fetches]
         updates = program.updates()
-        ops = _live(list(block.ops), [*wanted, *(new for _, new in updates)], {id(v) for v in fed.values()})
+        ops = live_ops(block.ops, [*wanted, *(new for _, new in updates)], {id(v) for v in fed.values()})
         produced = {id(v) for op in ops for v in op.outputs}
         used = {id(v): v for op in ops for v in op.inputs} | {id(v): v for v in wanted}
         arguments = [v for v in used.values() if id(v) not in produced]
@@ -102,22 +102,6 @@ def _missing(variable: Variable) -> ArgumentError:
             f"pass feed={{{variable.name!r}: ...}}",
         )
     )
-
-
-def _live(ops: list[Op], wanted: Sequence[Value], given: set[int]) -> list[Op]:
-    """The Ops that the wanted Values depend on, and those that act outside; what is given needs none."""
-    needed = {id(v) for v in wanted if id(v) not in given}
-    kept = []
-    for op in reversed(ops):
-        if any(id(v) in needed for v in op.outputs) or has_effect(op):
-            kept.append(op)
-            needed.update(id(v) for v in op.inputs if id(v) not in given)
-    return kept[::-1]
-
-
-def has_effect(op: Op) -> bool:
-    """Whether the Op, or one inside its blocks, acts outside of the Program."""
-    return bool(op.attributes.get("@effect")) or any(has_effect(inner) for block in op.blocks for inner in block.ops)
 
 
 class Executor:

@@ -7,7 +7,7 @@ kernels that are there already, and the tape records it where gradients are want
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .. import _rt
@@ -114,27 +114,26 @@ class Runner:
             inputs[id(v)] = v
         written = {id(v) for _, v in updates}
         results = [v for op in ops for v in op.outputs if id(v) in needed and (id(v) not in written or self._is_result(v))]
-        operands = list(inputs.values())
-        parameters = tuple(Parameter(f"operand_{k}", "tensor") for k in range(len(operands)))
-        places = {id(v): k for k, v in enumerate(operands)}
+        targets_ids = {id(v) for v in targets}
+        operands = [*targets, *(v for k, v in inputs.items() if k not in targets_ids)]
+        count = len(targets)
 
-        def body(*values: Value) -> tuple[Value, ...]:
-            replay = Replay(current_builder(), dict(zip(map(id, operands), values, strict=True)))  # type: ignore[arg-type]
+        def body(updated: list[Value], others: list[Value]) -> tuple[Value, ...]:
+            known = dict(zip(map(id, operands), [*updated, *others], strict=True))
+            replay = Replay(current_builder(), known)  # type: ignore[arg-type]
             replay.run(ops)
             return tuple(replay.values[id(v)] for v in (*(v for _, v in updates), *results))
 
         body.__doc__ = f"A compiled piece of {self.name}."
-        definition = OpDef(
-            name, body, parameters, (), updates=tuple(f"operand_{places[id(v)]}" for v in targets), is_program=True
-        )
-        call = Dispatcher(definition).op
-        keys = list(inputs)
+        parameters = (Parameter("updated", "tensors"), Parameter("others", "tensors"))
+        call = Dispatcher(OpDef(name, body, parameters, (), updates=("updated",), is_program=True)).op
+        keys = [id(v) for v in operands]
         result_keys = [id(v) for v in results]
-        skipped = len(updates)
 
         def step(environment: Environment) -> None:
-            found = call(*[environment[k] for k in keys])
-            for key, tensor in zip(result_keys, found[skipped:], strict=True):
+            values = [environment[k] for k in keys]
+            found = call(values[:count], values[count:])
+            for key, tensor in zip(result_keys, found[count:], strict=True):
                 environment[key] = tensor
 
         return step
@@ -170,6 +169,22 @@ def _pieces(ops: Sequence[Op]) -> list[list[Op]]:
         else:
             straight.append(op)
     return [*pieces, straight] if straight else pieces
+
+
+def live_ops(ops: Sequence[Op], wanted: Sequence[Value], given: Collection[int] = ()) -> list[Op]:
+    """The Ops that the wanted Values depend on, and those that act outside; Values whose ids are given need none."""
+    needed = {id(v) for v in wanted if id(v) not in given}
+    kept = []
+    for op in reversed(ops):
+        if any(id(v) in needed for v in op.outputs) or has_effect(op):
+            kept.append(op)
+            needed.update(id(v) for v in op.inputs if id(v) not in given)
+    return kept[::-1]
+
+
+def has_effect(op: Op) -> bool:
+    """Whether the Op, or one inside its blocks, acts outside of the Program."""
+    return bool(op.attributes.get("@effect")) or any(has_effect(inner) for block in op.blocks for inner in block.ops)
 
 
 # ---------------------------------------------------------------------- steps that are no compiled piece
