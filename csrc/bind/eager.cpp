@@ -10,7 +10,7 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 #include "bind/op_call.h"
-#include "eager/profile.h"
+#include "exec/profile.h"
 
 namespace sampan {
 namespace {
@@ -44,6 +44,7 @@ CallRecorder& recorder() {
 
 nb::list stop_profile() {
   profile_sink.store(nullptr);
+  instruction_sink.store(nullptr);
   nb::list calls;
   for (const auto& c : recorder().take_calls()) calls.append(nb::make_tuple(c.name, c.begin_ns, c.end_ns, c.thread));
   return calls;
@@ -78,10 +79,14 @@ void bind_eager(nb::module_& m) {
   m.def("set_cache_limit", SignatureTable::set_limit, nb::arg("calls_per_op"));
   m.def("cached_calls", signature_count, "How many signatures are cached, of all ops.");
   m.def("clear_caches", clear_interned_objects, "Forgets every signature.");
-  m.def("start_profile", [] {
-    recorder().take_calls();
-    profile_sink.store(&recorder());
-  });
+  m.def(
+      "start_profile",
+      [](bool instructions) {
+        recorder().take_calls();
+        profile_sink.store(&recorder());
+        if (instructions) instruction_sink.store(&recorder());
+      },
+      nb::arg("instructions") = false, "Record every call; with instructions, also those of Plans, named `kernel ...`, `native ...` or `host ...`.");
   m.def("stop_profile", stop_profile, "(op, begin_ns, end_ns, thread) of every call since start_profile().");
 }
 

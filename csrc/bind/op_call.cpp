@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "bind/entry_object.h"
 #include "bind/owned.h"
-#include "eager/profile.h"
+#include "exec/profile.h"
 #include "eager/view.h"
 #include "exec/copy.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "eager/gradient.h"
-#include "eager/profile.h"
+#include "exec/profile.h"
 
 namespace sampan {
 

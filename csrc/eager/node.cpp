@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "eager/gradient.h"
-#include "eager/profile.h"
+#include "exec/profile.h"
 #include "eager/view.h"
 
 namespace sampan {
@@ -13,7 +13,6 @@ namespace sampan {
 thread_local constinit EagerState eager_state;
 bool record_call_sites = false;
 EagerHost eager_host;
-std::atomic<ProfileSink*> profile_sink{nullptr};
 uint64_t Node::next_sequence_ = 1;
 
 namespace {

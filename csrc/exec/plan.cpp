@@ -2,8 +2,12 @@
 
 #include "base/allocator.h"
 #include "exec/parallel.h"
+#include "exec/profile.h"
 
 namespace sampan {
+
+std::atomic<ProfileSink*> profile_sink{nullptr};
+std::atomic<ProfileSink*> instruction_sink{nullptr};
 
 namespace {
 
@@ -90,7 +94,10 @@ void Plan::run(Tensor* const* inputs, Ref<Tensor>* results) const {
   };
   PointerArray buffers(max_operands);
   const ScratchBlock native_scratch(native_scratch_bytes);
-  for (const auto& instruction : instructions) {
+  ProfileSink* const sink = instruction_sink.load(std::memory_order_relaxed);
+  for (size_t at = 0; at < instructions.size(); ++at) {
+    const auto& instruction = instructions[at];
+    const ProfileScope profile(sink, [&] { return at < labels.size() ? labels[at].c_str() : "instruction"; });
     const auto resolve = [&](const std::vector<Operand>& operands) {
       for (size_t i = 0; i < operands.size(); ++i) buffers[i] = bases[static_cast<size_t>(operands[i].slot)] + operands[i].offset_bytes;
     };

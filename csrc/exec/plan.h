@@ -71,6 +71,7 @@ class Plan final : public RefCounted {
   std::vector<std::variant<KernelCall, NativeInstruction, HostInstruction>> instructions;
   std::vector<PlanOutput> outputs;
   std::string text;  // what SAMPAN_DUMP=plans prints
+  std::vector<std::string> labels;  // of the instructions, for profiles
 
   size_t native_scratch_bytes = 0;
   size_t max_operands = 0;
@@ -98,7 +99,7 @@ class PlanBuilder {
   void add_native(const std::string& name, NativeCall call, std::vector<Operand> operands);
   void add_host(std::unique_ptr<HostFunction> function, std::vector<Operand> operands, std::vector<Ref<const Layout>> layouts, int32_t input_count);
   void add_output(int32_t slot, int64_t offset_bytes, Ref<const Layout> layout);
-  Ref<Plan> finish(std::string text);
+  Ref<Plan> finish(std::string text, std::vector<std::string> labels = {});
 
  private:
   void check_operand(const Operand& operand, const Layout* layout) const;

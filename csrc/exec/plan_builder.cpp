@@ -116,7 +116,7 @@ void PlanBuilder::add_output(int32_t slot, int64_t offset_bytes, Ref<const Layou
   p.outputs.push_back(std::move(output));
 }
 
-Ref<Plan> PlanBuilder::finish(std::string text) {
+Ref<Plan> PlanBuilder::finish(std::string text, std::vector<std::string> labels) {
   Plan& p = *plan_;
   // A fresh buffer that no output keeps is a temporary: into the arena.
   for (size_t i = 0; i < p.slots.size(); ++i) {
@@ -133,6 +133,7 @@ Ref<Plan> PlanBuilder::finish(std::string text) {
   if (has_arena) p.arena_bytes = std::max<size_t>(p.arena_bytes, 1);
   p.should_release_lock = has_native_ || p.kernel_cost_ns >= kReleaseLockNs;
   p.text = std::move(text);
+  p.labels = std::move(labels);
   return std::move(plan_);
 }
 

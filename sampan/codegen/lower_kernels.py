@@ -42,6 +42,9 @@ class DirectTarget:
     place: Place
     buffers: frozenset[int]
 
+#: Steps that compute nothing, and the most names in a kernel's label.
+_PLUMBING, _MOST_NAMES = ("const", "index", "load", "cast"), 6
+
 
 def lower_trace(
     lowering: Lowered,
@@ -59,6 +62,7 @@ def lower_trace(
         strides: those that new values must have; others follow the kernel's order.
     """
     sources, targets = sources or {}, dict(targets or {})
+    lowering.writer.label = _described(trace)
     loads = [_access(leaf, sources.get(id(leaf.value)) or lowering.place(leaf.value)) for leaf in trace.leaves]
     has_reduce = any(s.op == "reduce" for s in trace.steps)
     stored = {a for _, _, dims in trace.stores for a in dims if a is not None}
@@ -86,6 +90,14 @@ def lower_trace(
         _lower_split(lowering, trace, nest, loads, stores)
     else:
         _append(lowering, make_call(trace, nest, loads, stores, choose_blocks(nest, False)))
+
+
+def _described(trace: Trace) -> str:
+    """What the kernel computes: the names of its steps, in order, each once."""
+    names = dict.fromkeys(str(s.attr) if s.op in ("map", "reduce") else s.op for s in trace.steps if s.op not in _PLUMBING)
+    shown = list(names)[:_MOST_NAMES]
+    size = size_of(trace.group.axes)
+    return f"{'+'.join(shown) or 'copy'}{'+...' if len(names) > len(shown) else ''}[{size}]"
 
 
 def _place_where_wanted(

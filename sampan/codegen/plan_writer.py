@@ -27,6 +27,9 @@ class PlanWriter:
         self._instructions: list[tuple[Any, ...]] = []
         self._operands: list[list[Place]] = []
         self._outputs: list[Place] = []
+        self._labels: list[str] = []
+        #: What kernels from here on compute, for profiles.
+        self.label = ""
 
     def input_place(self, number: int) -> Place:
         """Where an input lies."""
@@ -94,6 +97,7 @@ class PlanWriter:
             instructions,
             outputs,
             self._text(offsets) if should_describe else "",
+            self._labels,
         )
 
     def _text(self, offsets: Mapping[int, int]) -> str:
@@ -116,6 +120,8 @@ class PlanWriter:
     def _add(self, head: tuple[Any, ...], operands: list[Place], rest: tuple[Any, ...]) -> None:
         self._instructions.append((head, rest))
         self._operands.append(operands)
+        name = head[1] if head[0] == "native" else getattr(head[1], "__name__", "") if head[0] == "host" else self.label
+        self._labels.append(f"{head[0]} {name}")
 
     def _operand(self, place: Place) -> tuple[int, int]:
         buffer = place.buffer
