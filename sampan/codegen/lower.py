@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -129,22 +130,34 @@ class Lowering:
     def _direct_targets(self, work: Sequence[Work], inplace: Mapping[int, int]) -> dict[int, DirectTarget]:
         """In-place outputs that may be written where they end, because nothing reads what was there after that."""
         found: dict[int, DirectTarget] = {}
+        if not inplace:
+            return found
+        last_reads: dict[int, int] = {}
+        writes: dict[int, int] = {}
+        for n, item in enumerate(work):
+            for v in item.reads:
+                last_reads[id(base_of(v))] = n
+            for trace in item.traces:
+                for v, _, _ in trace.stores:
+                    writes.setdefault(id(v), n)
+        returned: dict[int, list[int]] = {}
+        for k, v in enumerate(self.program.outputs):
+            returned.setdefault(id(base_of(v)), []).append(k)
+        counts = Counter(map(id, self.program.outputs))
         for j, i in inplace.items():
             value, target = self.program.outputs[j], self.writer.input_place(i)
-            # an input of the same layout may be the very same tensor, as in x.add_(x); not so in lists of them
-            layout = self.writer.input_layouts[i]
-            same = {
-                id(v)
-                for k, v in enumerate(self.program.inputs)
-                if k == i or (len(inplace) == 1 and self.writer.input_layouts[k] == layout)
-            }
-            last_read = max((n for n, item in enumerate(work) if any(id(base_of(v)) in same for v in item.reads)), default=-1)
-            written = next((n for n, item in enumerate(work) if any(v is value for t in item.traces for v, _, _ in t.stores)), -1)
-            is_returned = any(id(base_of(v)) in same for k, v in enumerate(self.program.outputs) if k != j)
-            is_only = sum(v is value for v in self.program.outputs) == 1
-            if written >= last_read and written >= 0 and len(work[written].traces) == 1 and not is_returned and is_only:
-                buffers = frozenset(id(self.places[id(v)].buffer) for v in self.program.inputs if id(v) in same)
-                found[id(value)] = DirectTarget(target, buffers)
+            same = [self.program.inputs[i]]
+            if (
+                len(inplace) == 1
+            ):  # an input of the same layout may be the very same tensor, as in x.add_(x); not so in lists of them
+                layout = self.writer.input_layouts[i]
+                same += [v for v, known in zip(self.program.inputs, self.writer.input_layouts, strict=True) if known == layout]
+            last_read = max(last_reads.get(id(v), -1) for v in same)
+            written = writes.get(id(value), -1)
+            is_returned = any(k != j for v in same for k in returned.get(id(v), ()))
+            is_alone = written >= 0 and len(work[written].traces) == 1 and counts[id(value)] == 1
+            if written >= last_read and is_alone and not is_returned:
+                found[id(value)] = DirectTarget(target, frozenset(id(self.places[id(v)].buffer) for v in same))
         return found
 
     def _lower_single(self, op: Op, epilogue: Epilogue | None) -> None:

@@ -42,6 +42,7 @@ class DirectTarget:
     place: Place
     buffers: frozenset[int]
 
+
 #: Steps that compute nothing, and the most names in a kernel's label.
 _PLUMBING, _MOST_NAMES = ("const", "index", "load", "cast"), 6
 

@@ -101,7 +101,11 @@ class TrainStep:
             pairs = [(by_variable[id(v)], g) for v, g in zip(wanted, gradients, strict=True) if g is not None]
             if not pairs:
                 raise ArgumentError(
-                    message("TrainStep: the loss depends on no parameter of the optimizer", "nothing would be trained", "pass the model's parameters()")
+                    message(
+                        "TrainStep: the loss depends on no parameter of the optimizer",
+                        "nothing would be trained",
+                        "pass the model's parameters()",
+                    )
                 )
             append_update(self.optimizer, pairs, None)
             return result

@@ -13,8 +13,8 @@ from ..base import dtypes, flags, nest
 from ..base.errors import SampanError, UnsupportedError, message
 from ..ir.program import Block
 from .expander import current_rule
-from .runner import Runner, live_ops
 from .recording import Recorder
+from .runner import Runner, live_ops
 from .variable import Variable
 
 #: What a recorded Program of a call depends on: see ``signature_of``.
@@ -111,7 +111,10 @@ def record_call(
         was_tracing = _rt.set_tracing(True)
         try:
             result = finish(
-                function(*[nest.map_structure(variable, a) for a in args], **{k: nest.map_structure(variable, v) for k, v in kwargs.items()})
+                function(
+                    *[nest.map_structure(variable, a) for a in args],
+                    **{k: nest.map_structure(variable, v) for k, v in kwargs.items()},
+                )
             )
             results = [recorder.operand(v) for v in nest.flatten(result) if isinstance(v, (Variable, _rt.Tensor))]
         finally:
@@ -140,4 +143,3 @@ def _changed(old: Variable, new: Variable) -> SampanError:
             "make a new tensor",
         )
     )
-

@@ -7,6 +7,7 @@ kernels that are there already, and the tape records it where gradients are want
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -81,6 +82,8 @@ class Runner:
             needed.update(id(v) for op in piece for v in op.inputs)
         needed_after.reverse()
         position = {id(v): n for n, piece in enumerate(pieces) for op in piece for v in op.outputs}
+        counts = Counter(id(v) for _, v in self.updates)
+        last_reads = self._last_reads(pieces)
         steps: list[Step] = []
         for n, piece in enumerate(pieces):
             if piece[0].name in _CONTROL:
@@ -88,19 +91,22 @@ class Runner:
             elif _runs_at_once(piece[0]):
                 steps.append(_dynamic_gradient_step(piece[0]) if FORWARD in piece[0].attributes else _dynamic_step(piece[0]))
             else:
-                own = [(k, v) for k, v in self.updates if position.get(id(v)) == n and self._last_read(pieces, k) <= n]
-                own = [(k, v) for k, v in own if sum(v is w for _, w in self.updates) == 1]
+                own = [
+                    (k, v)
+                    for k, v in self.updates
+                    if position.get(id(v)) == n and last_reads.get(k, -1) <= n and counts[id(v)] == 1
+                ]
                 self._written.update(k for k, _ in own)
                 steps.append(
                     self._compiled_step(piece, needed_after[n], own, f"{self.name}_{n}" if len(pieces) > 1 else self.name)
                 )
         return steps
 
-    def _last_read(self, pieces: list[list[Op]], argument: int) -> int:
-        variable = self.block.arguments[argument]
-        if any(v is variable for v in self.block.results):
-            return len(pieces)
-        return max((n for n, piece in enumerate(pieces) for op in piece if any(v is variable for v in op.inputs)), default=-1)
+    def _last_reads(self, pieces: list[list[Op]]) -> dict[int, int]:
+        """The last piece that reads each argument, by the argument's number; after all of them for one that is a result."""
+        numbers = {id(v): k for k, v in enumerate(self.block.arguments)}
+        found = {numbers[id(v)]: n for n, piece in enumerate(pieces) for op in piece for v in op.inputs if id(v) in numbers}
+        return found | {numbers[id(v)]: len(pieces) for v in self.block.results if id(v) in numbers}
 
     def _compiled_step(self, ops: list[Op], needed: set[int], updates: list[tuple[int, Value]], name: str) -> Step:
         made = {id(v) for op in ops for v in op.outputs}
@@ -113,7 +119,8 @@ class Runner:
         for v in targets:
             inputs[id(v)] = v
         written = {id(v) for _, v in updates}
-        results = [v for op in ops for v in op.outputs if id(v) in needed and (id(v) not in written or self._is_result(v))]
+        returned = {id(v) for v in self.block.results}
+        results = [v for op in ops for v in op.outputs if id(v) in needed and (id(v) not in written or id(v) in returned)]
         targets_ids = {id(v) for v in targets}
         operands = [*targets, *(v for k, v in inputs.items() if k not in targets_ids)]
         count = len(targets)
@@ -137,9 +144,6 @@ class Runner:
                 environment[key] = tensor
 
         return step
-
-    def _is_result(self, value: Value) -> bool:
-        return any(v is value for v in self.block.results)
 
 
 class _NoGradient:

@@ -353,7 +353,11 @@ OPTIMIZERS = {
 
 def net():
     return paddle.nn.Sequential(
-        paddle.nn.Linear(6, 8), paddle.nn.BatchNorm1D(8), paddle.nn.ReLU(), paddle.nn.Dropout(0.2), paddle.nn.Linear(8, 3)
+        paddle.nn.Linear(6, 8, bias_attr=False),
+        paddle.nn.BatchNorm1D(8),
+        paddle.nn.ReLU(),
+        paddle.nn.Dropout(0.2),
+        paddle.nn.Linear(8, 3),
     )
 
 
