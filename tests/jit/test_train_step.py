@@ -77,11 +77,11 @@ def test_a_compiled_step_trains_as_eager_mode_does(kind, optimizer, clip):
         losses.append(found)
         # softmax does not see the bias of the keys: its gradient is rounding, which Adam blows up
         states.append([v.numpy() for k, v in net.state_dict().items() if not k.endswith("k_proj.bias")])
-        buffers.append({k.split("_", 2)[-1]: np.asarray(v) for k, v in opt.state_dict().items() if k != "LR_Scheduler"})
+        buffers.append(len(opt.state_dict()))
     np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)
     for a, b in zip(*states, strict=True):
         np.testing.assert_allclose(b, a, rtol=2e-4, atol=2e-6)
-    assert len(buffers[0]) == len(buffers[1])
+    assert buffers[0] == buffers[1]
 
 
 def test_gradients_are_left_alone_and_the_layers_mode_counts():
