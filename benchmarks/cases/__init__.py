@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import convolution, eager, elementwise, lenet, matmul, models, rows
+from . import convolution, eager, elementwise, lenet, loader, matmul, models, optimizer, rows
 from .case import Case
 
 CASES: tuple[Case, ...] = (
@@ -13,6 +13,8 @@ CASES: tuple[Case, ...] = (
     *convolution.CASES,
     *lenet.CASES,
     *models.CASES,
+    *optimizer.CASES,
+    *loader.CASES,
 )
 BY_NAME = {case.name: case for case in CASES}
 LENET = lenet.NAME
