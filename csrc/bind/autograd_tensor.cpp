@@ -135,7 +135,7 @@ PyObject* clear_gradient(PyObject* self, PyObject* args, PyObject* keywords) {
   return guarded([&] {
     EagerMeta* meta = meta_if_any(tensor_of(self));
     if (!meta || !meta->grad) return Py_NewRef(Py_None);
-    if (!to_zero) {
+    if (!to_zero || selected_rows(*meta->grad)) {  // no rows are what zeros are
       meta->grad = nullptr;
       return Py_NewRef(Py_None);
     }

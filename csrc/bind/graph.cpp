@@ -272,6 +272,47 @@ nb::object set_add_op(nb::object op) {
   return exchange_registered(add_op, std::move(op));
 }
 
+nb::object& rows_function(bool is_sum) {
+  static auto* functions = new nb::object[2];
+  return functions[is_sum];
+}
+
+Ref<Tensor> add_rows(const Ref<Tensor>& a, const Ref<Tensor>& b) { return Ref<Tensor>(&to_tensor(rows_function(true)(take(wrap(a)), take(wrap(b))))); }
+Ref<Tensor> rows_to_dense(const Ref<Tensor>& rows) { return Ref<Tensor>(&to_tensor(rows_function(false)(take(wrap(rows))))); }
+
+void set_rows_functions(nb::object sum, nb::object to_dense) {
+  rows_function(true) = std::move(sum);
+  rows_function(false) = std::move(to_dense);
+  eager_host.add_rows = add_rows;
+  eager_host.rows_to_dense = rows_to_dense;
+}
+
+nb::object make_selected_rows(nb::handle values, nb::handle rows, int64_t height) {
+  const Tensor &given = to_tensor(values), &index = to_tensor(rows);
+  if (index.dtype() != DType::k_int64 || index.rank() != 1 || given.rank() < 1 || given.layout->shape[0] != index.layout->shape[0])
+    throw Error(ErrorKind::kShape, "selected rows are values [n, ...] and int64 rows [n], not " + layout_text(*given.layout) + " and " + layout_text(*index.layout));
+  Ref<Tensor> made = alias_tensor(given);
+  meta_of(*made).selected = std::make_unique<SelectedRows>(Ref<Tensor>(&to_tensor(rows)), height);
+  return take(wrap(std::move(made)));
+}
+
+nb::object selected_rows_of(nb::handle tensor) {
+  const SelectedRows* selected = selected_rows(to_tensor(tensor));
+  return selected ? nb::make_tuple(take(wrap(selected->rows)), selected->height) : nb::object(nb::none());
+}
+
+// Of a sequence of tensors and None: the positions of those that hold only some rows.
+nb::list selected_places(nb::handle tensors) {
+  nb::list places;
+  Py_ssize_t at = 0;
+  for (nb::handle item : tensors) {
+    const Tensor* t = unwrap(item.ptr());
+    if (t && selected_rows(*t)) places.append(at);
+    ++at;
+  }
+  return places;
+}
+
 std::string internal_prefix;  // frames of files that begin with this are the framework's own
 
 const char* find_call_site(uint32_t* line) {
@@ -355,6 +396,10 @@ void bind_graph(nb::module_& m) {
   m.def("grad", grad, nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(), nb::arg("retain_graph") = nb::none(),
         nb::arg("create_graph") = false, nb::arg("allow_unused") = false, nb::arg("no_grad_vars") = nb::none());
   m.def("set_add_op", set_add_op, nb::arg("op").none(), "The Op that adds two gradients where no native loop does. Returns what was.");
+  m.def("set_rows_functions", set_rows_functions, nb::arg("sum"), nb::arg("to_dense"), "sum(a, b) of gradients of which one at least holds only some rows, and their dense form.");
+  m.def("make_selected_rows", make_selected_rows, nb::arg("values"), nb::arg("rows"), nb::arg("height"), "A tensor over the values' memory that stands for rows of a table.");
+  m.def("selected_rows_of", selected_rows_of, nb::arg("tensor"), "(rows, height), or None for a dense tensor.");
+  m.def("selected_places", selected_places, nb::arg("tensors"), "The positions of tensors that hold only some rows.");
   m.def("push_saved_tensor_hooks", push_saved_hooks, nb::arg("pack"), nb::arg("unpack"));
   m.def("pop_saved_tensor_hooks", pop_saved_hooks);
   m.def("grad_enabled", [] { return eager_state.grad_enabled; });

@@ -170,7 +170,12 @@ void Engine::finish_gradients(State& state, std::span<Ref<Tensor>> grads) {
       Ref<Tensor>& grad = grads[h.index];
       if (!grad) continue;
       if (Ref<Tensor> replacement = h.hook->call(grad)) {
-        check_gradient(*replacement, *grad->layout, "the gradient that a hook of " + state.node->name() + " returned");
+        const SelectedRows* selected = selected_rows(*grad);
+        if (!selected || !selected_rows(*replacement)) check_gradient(*replacement, *grad->layout, "the gradient that a hook of " + state.node->name() + " returned");
+        if (selected && !selected_rows(*replacement)) {  // other values for the same rows
+          replacement = alias_tensor(*replacement);
+          meta_of(*replacement).selected = std::make_unique<SelectedRows>(selected->rows, selected->height);
+        }
         grad = std::move(replacement);
       }
     }
@@ -216,6 +221,8 @@ void Engine::send(const Node& from, std::span<Edge> edges, std::span<Ref<Tensor>
     const uint32_t slot = find(edge.node.get());
     State& state = states_[slot];
     if (input_grads[i] && !(blocked_.size() && is_blocked(edge))) {
+      // Only a leaf keeps rows of a table; every other node computes with the whole of it.
+      if (selected_rows(*input_grads[i]) && edge.node->kind() != Node::Kind::kLeaf) input_grads[i] = eager_host.rows_to_dense(input_grads[i]);
       if (const Layout* expected = edge.node->output_layout(edge.index); expected && input_grads[i]->layout.get() != expected) {
         check_gradient(*input_grads[i], *expected, "the gradient that " + from.name() + " computes for input " + std::to_string(i) + from.where(), edge.node->takes_any_dtype());
       }

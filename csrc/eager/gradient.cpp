@@ -1,5 +1,7 @@
 #include "eager/gradient.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "exec/parallel.h"
 #include "exec/copy.h"
@@ -51,6 +53,11 @@ Ref<Tensor> add_by_op(const Ref<Tensor>& a, const Ref<Tensor>& b, bool create_gr
   return eager_host.add(a, b);
 }
 
+Ref<Tensor> add_selected(const Ref<Tensor>& a, const Ref<Tensor>& b) {
+  GradModeScope mode(false);
+  return eager_host.add_rows(a, b);
+}
+
 }  // namespace
 
 bool is_exclusive(const Ref<Tensor>& t) {
@@ -60,6 +67,10 @@ bool is_exclusive(const Ref<Tensor>& t) {
 void add_gradient(Ref<Tensor>& into, Ref<Tensor> value, bool create_graph) {
   if (!into) {
     into = std::move(value);
+    return;
+  }
+  if (selected_rows(*into) || selected_rows(*value)) {
+    into = add_selected(into, value);
     return;
   }
   if (!create_graph) {
@@ -80,6 +91,11 @@ void add_gradient(Ref<Tensor>& into, Ref<Tensor> value, bool create_graph) {
 }
 
 void accumulate_into_leaf(EagerMeta& meta, Ref<Tensor> grad, bool create_graph) {
+  if (selected_rows(*grad) || (meta.grad && selected_rows(*meta.grad))) {
+    meta.grad = meta.grad ? add_selected(meta.grad, grad) : std::move(grad);
+    meta.grad->stop_gradient = false;
+    return;
+  }
   if (create_graph) {
     meta.grad = meta.grad ? add_by_op(meta.grad, grad, true) : std::move(grad);
     return;
@@ -119,8 +135,14 @@ Ref<Tensor> ones_like(const Tensor& t) {
 
 void check_gradient(const Tensor& grad, const Layout& expected, const std::string& what, bool any_dtype) {
   const Layout& got = *grad.layout;
-  if (&got == &expected) return;
-  if (!same_shape(got, expected)) throw Error(ErrorKind::kShape, what + " is " + layout_text(got) + "; it must have the shape of its tensor, " + layout_text(expected));
+  if (const SelectedRows* selected = selected_rows(grad)) {
+    const bool fits = got.rank == expected.rank && got.rank > 0 && selected->height == expected.shape[0] && std::equal(got.shape + 1, got.shape + got.rank, expected.shape + 1);
+    if (!fits) throw Error(ErrorKind::kShape, what + " holds rows " + layout_text(got) + " of a table of height " + std::to_string(selected->height) + "; it must have the shape of its tensor, " + layout_text(expected));
+  } else if (&got == &expected) {
+    return;
+  } else if (!same_shape(got, expected)) {
+    throw Error(ErrorKind::kShape, what + " is " + layout_text(got) + "; it must have the shape of its tensor, " + layout_text(expected));
+  }
   if (got.dtype != expected.dtype && !any_dtype) throw Error(ErrorKind::kDType, what + " is " + layout_text(got) + "; it must have the dtype of its tensor, " + layout_text(expected));
 }
 

@@ -134,6 +134,13 @@ struct ViewLink final : SmallBlock<ViewLink> {
   ViewLink** to_this = nullptr;
 };
 
+// Of a gradient that holds only some rows of a table: tensor row k is row rows[k] of [height, ...]; a row may occur more than once.
+struct SelectedRows : SmallBlock<SelectedRows> {
+  SelectedRows(Ref<Tensor> rows_tensor, int64_t table_height) : rows(std::move(rows_tensor)), height(table_height) {}
+  Ref<Tensor> rows;  // int64 [n]
+  int64_t height;
+};
+
 struct EagerMeta final : AutogradMeta, SmallBlock<EagerMeta> {
   explicit EagerMeta(Tensor* tensor) : self(tensor) {}
   ~EagerMeta() override;
@@ -150,6 +157,7 @@ struct EagerMeta final : AutogradMeta, SmallBlock<EagerMeta> {
   std::unique_ptr<std::string> name;
   std::unique_ptr<ViewLink> view;  // null unless it is a view
   ViewLink* views = nullptr;       // of this tensor
+  std::unique_ptr<SelectedRows> selected;  // null for a dense tensor
 };
 
 // Gives a view a new history when the tensor behind it was rewritten since.
@@ -179,6 +187,11 @@ void set_stop_gradient(Tensor& t, bool stops);
 void retain_grad(Tensor& t);
 void add_hook(Tensor& t, Ref<GradHook> hook);
 void add_accumulated_hook(Tensor& t, Ref<GradHook> hook);
+
+inline const SelectedRows* selected_rows(const Tensor& t) {
+  const EagerMeta* m = meta_if_any(t);
+  return m ? m->selected.get() : nullptr;
+}
 
 bool same_shape(const Layout& a, const Layout& b);
 

@@ -42,6 +42,9 @@ class GradModeScope {
 // What the layer above lends to this one, which does not know Python. Filled once, when the module is created.
 struct EagerHost {
   Ref<Tensor> (*add)(const Ref<Tensor>& a, const Ref<Tensor>& b) = nullptr;  // the registered add op; obeys grad_enabled
+  // Sums and dense forms of gradients that hold only some rows (selected_rows.h); the sum may be a, written in place.
+  Ref<Tensor> (*add_rows)(const Ref<Tensor>& a, const Ref<Tensor>& b) = nullptr;
+  Ref<Tensor> (*rows_to_dense)(const Ref<Tensor>& rows) = nullptr;
   void* (*unlock)() = nullptr;                                             // lets other Python threads run ...
   void (*relock)(void*) = nullptr;                                         // ... until this
   const char* (*call_site)(std::uint32_t* line) = nullptr;                 // file and line of the user's frame; an immortal string

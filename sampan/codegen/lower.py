@@ -21,8 +21,8 @@ from .host import copy_elements, host_function
 from .index_maps import Axis, base_of
 from .lower_kernels import DirectTarget, lower_trace
 from .lower_moves import MOVES
-from .natives import native_of, output_strides
-from .places import Place, axis_order, same_elements, view_of
+from .natives import IN_PLACE_NATIVES, native_of, output_strides
+from .places import Place, axis_order, row_major, same_elements, view_of
 from .plan_writer import PlanWriter
 from .trace import Trace, can_fuse, trace_copy, trace_group, trace_value
 
@@ -85,7 +85,7 @@ class Lowering:
         targets = {} if self.is_interpreted else self._direct_targets(work, inplace)
         for item in work:
             if item.op is not None:
-                self._lower_single(item.op, item.epilogue)
+                self._lower_single(item.op, item.epilogue, targets)
             for trace in item.traces:
                 lower_trace(self, trace, preferred=targets, strides=wanted)
 
@@ -140,6 +140,8 @@ class Lowering:
             for trace in item.traces:
                 for v, _, _ in trace.stores:
                     writes.setdefault(id(v), n)
+            if item.op is not None and item.op.name in IN_PLACE_NATIVES:
+                writes.setdefault(id(item.op.outputs[0]), n)
         returned: dict[int, list[int]] = {}
         for k, v in enumerate(self.program.outputs):
             returned.setdefault(id(base_of(v)), []).append(k)
@@ -155,12 +157,22 @@ class Lowering:
             last_read = max(last_reads.get(id(v), -1) for v in same)
             written = writes.get(id(value), -1)
             is_returned = any(k != j for v in same for k in returned.get(id(v), ()))
-            is_alone = written >= 0 and len(work[written].traces) == 1 and counts[id(value)] == 1
+            is_alone = written >= 0 and self._is_alone(work[written], target, same) and counts[id(value)] == 1
             if written >= last_read and is_alone and not is_returned:
                 found[id(value)] = DirectTarget(target, frozenset(id(self.places[id(v)].buffer) for v in same))
         return found
 
-    def _lower_single(self, op: Op, epilogue: Epilogue | None) -> None:
+    def _is_alone(self, item: Work, target: Place, same: Sequence[Value]) -> bool:
+        """Whether one kernel does the work, or a native that writes into its first operand: the target, which no other operand shows."""
+        op = item.op
+        if op is None:
+            return len(item.traces) == 1
+        shown = {id(v) for v in same}
+        if native_of(op) is None or any(id(base_of(v)) in shown for v in op.inputs[1:]) or id(base_of(op.inputs[0])) not in shown:
+            return False
+        return same_elements(self.place(op.inputs[0]), target) and target.strides == row_major(target.shape)
+
+    def _lower_single(self, op: Op, epilogue: Epilogue | None, targets: Mapping[int, DirectTarget]) -> None:
         results = op.outputs if epilogue is None else (epilogue.value,)
         if not op.inputs:  # numbers that are known now
             for v, array in zip(op.outputs, TABLE.evaluate(op, []), strict=True):
@@ -176,9 +188,12 @@ class Lowering:
                 outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
                 self.writer.host(host_function(op), inputs, outputs)
             else:
-                outputs = [
-                    self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs)) for k, v in enumerate(op.outputs)
-                ]
+                direct = targets.get(id(op.outputs[0])) if op.name in IN_PLACE_NATIVES else None
+                outputs = (
+                    [direct.place]
+                    if direct is not None
+                    else [self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs)) for k, v in enumerate(op.outputs)]
+                )
                 more, attributes = self._epilogue_operands(op, epilogue) if epilogue is not None else ([], {})
                 self.writer.native(native.name, [*inputs, *more], outputs, native.attributes | attributes)
         for v, place in zip(results, outputs, strict=True):

@@ -29,6 +29,10 @@ def _names() -> frozenset[str]:
     return frozenset(_rt.native_names())
 
 
+#: Primitives whose native may write into the memory of its first operand.
+IN_PLACE_NATIVES = frozenset({"scatter", "scatter_elements", "scatter_nd"})
+
+
 def native_of(op: Op) -> Native | None:
     """The native call that computes the Op, or None when no native does."""
     if PRIMITIVES[op.name].family not in ("native", "move") or not _takes(op):

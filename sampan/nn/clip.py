@@ -10,6 +10,7 @@ from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..tensor import OPS, Tensor
 from ..tensor.functions import no_grad
 from ..tensor.runs import scaled_to_norm, squared_norm
+from ..tensor.selected_rows import merged, selected_places, with_values
 
 Pairs = Sequence[tuple[Tensor, Tensor | None]]
 
@@ -23,7 +24,16 @@ class ClipGradBase:
     @no_grad()
     def __call__(self, params_grads: Pairs) -> list[tuple[Tensor, Tensor | None]]:
         touched = [k for k, (p, g) in enumerate(params_grads) if g is not None and getattr(p, "need_clip", True)]
-        clipped = dict(zip(touched, self._clipped([params_grads[k][1] for k in touched]), strict=True)) if touched else {}
+        if not touched:
+            return list(params_grads)
+        grads = [params_grads[k][1] for k in touched]
+        rows = {k: merged(grads[k]) for k in selected_places(grads)}  # an element's value is the sum over equal rows
+        for k, grad in rows.items():
+            grads[k] = grad
+        results = list(self._clipped(grads))
+        for k, grad in rows.items():
+            results[k] = with_values(grad, results[k])
+        clipped = dict(zip(touched, results, strict=True))
         return [(p, clipped.get(k, g)) for k, (p, g) in enumerate(params_grads)]
 
     def _clipped(self, grads: list[Any]) -> list[Tensor]:

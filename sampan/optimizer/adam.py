@@ -47,7 +47,7 @@ class Adam(MomentOptimizer):
         parameters: the tensors to train, or parameter groups.
         weight_decay: a float (L2), L1Decay or L2Decay, added to the gradient.
         grad_clip: how gradients are clipped.
-        lazy_mode: accepted for compatibility; a gradient updates all rows.
+        lazy_mode: of a sparse embedding's table only the rows that the gradient holds are updated, moments too.
         multi_precision: keep float32 copies of 16-bit parameters.
         use_multi_tensor: accepted for compatibility; parameters are always updated many at once.
         amsgrad: keep the largest second moment (https://openreview.net/forum?id=ryQu7f-RZ).
@@ -82,7 +82,11 @@ class Adam(MomentOptimizer):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, multi_precision)
         self._set_rates(beta1, beta2, epsilon)
         self._keep_powers()
+        self._lazy_mode = bool(lazy_mode)
         self._state_starts = {"moment1": 0.0, "moment2": 0.0, **({"moment2_max": 0.0} if amsgrad else {})}
+
+    def _updates_rows_alone(self, param: Tensor, group: Mapping[str, Any]) -> bool:
+        return self._lazy_mode
 
     def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
         decay = bucket.options[0] if bucket.options else 0.0
@@ -106,7 +110,7 @@ class AdamW(Adam):
         lr_ratio: a function of the parameter that gives a factor on its learning rate.
         apply_decay_param_fun: a function of the parameter's name that says whether it decays.
         grad_clip: how gradients are clipped.
-        lazy_mode: accepted for compatibility; a gradient updates all rows.
+        lazy_mode: of a sparse embedding's table only the rows that the gradient holds are updated, moments too.
         multi_precision: keep float32 copies of 16-bit parameters.
         amsgrad: keep the largest second moment.
         name: goes into the names of its states.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from ..tensor import Tensor
 from .buckets import Bucket
 from .optimizer import Optimizer, require_rate
 
@@ -45,6 +47,9 @@ class Adagrad(Optimizer):
         self._epsilon = require_rate("Adagrad", "epsilon", epsilon, lambda v: v >= 0, "at least 0")
         start = require_rate("Adagrad", "initial_accumulator_value", initial_accumulator_value, lambda v: v >= 0, "at least 0")
         self._state_starts = {"moment": start}
+
+    def _updates_rows_alone(self, param: Tensor, group: Mapping[str, Any]) -> bool:
+        return not any(self._decay_of(param, group))
 
     def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
         return rate, self._option(bucket.group, "epsilon"), bucket.l2, bucket.l1

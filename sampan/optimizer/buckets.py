@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensor import OPS, Tensor
 from ..tensor.runs import LONGEST_RUN
+from ..tensor.selected_rows import merged, padded
 
 #: Sizes of the runs of one shape that one call updates. Few sizes keep the number of compiled signatures small.
 RUN_SIZES = (LONGEST_RUN, 4, 1)
@@ -28,12 +29,16 @@ class State:
 
 @dataclass
 class Run:
-    """Parameters of one shape that one call updates, with their operands in lists; ``pick`` takes their gradients out of those of all parameters."""
+    """Parameters of one shape that one call updates, with their operands in lists; ``pick`` takes their gradients out of those of all parameters.
+
+    is_of_rows: one parameter, whose gradient holds only some of its rows.
+    """
 
     params: list[Tensor]
     states: list[list[Tensor]]
     masters: list[Tensor]
     pick: Callable[[Sequence[Any]], list[Any]]
+    is_of_rows: bool = False
 
 
 @dataclass
@@ -49,14 +54,17 @@ class Bucket:
     members: list[tuple[int, Tensor, State]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
-    def arrange(self, state_names: Sequence[str]) -> None:
-        """Split the members into runs of equal dtype and shape."""
+    def arrange(self, state_names: Sequence[str], row_places: frozenset[int] = frozenset()) -> None:
+        """Split the members into runs of equal dtype and shape; those at ``row_places`` are runs of their own."""
         kinds: dict[Any, list[tuple[int, Tensor, State]]] = {}
         for member in self.members:
-            param, state = member[1], member[2]
+            place, param, state = member
             state.numbers = self.numbers
+            if place in row_places:
+                continue
             kinds.setdefault((param.dtype.name, tuple(param.shape), state.master is None), []).append(member)
         self.runs = [_run(part, state_names) for members in kinds.values() for part in _split(members)]
+        self.runs += [replace(_run([m], state_names), is_of_rows=True) for m in self.members if m[0] in row_places]
 
 
 def _split(members: list[Any]) -> Iterator[list[Any]]:
@@ -84,3 +92,19 @@ def _picker(places: list[int]) -> Callable[[Sequence[Any]], list[Any]]:
         return itemgetter(slice(first, last + 1))
     pick = itemgetter(*places)
     return lambda grads: list(pick(grads))
+
+
+def update_rows(operator: Callable[..., Any], run: Run, grad: Tensor, rates: Sequence[Any]) -> None:
+    """Update the rows that the gradient holds: they are taken out of the parameter and its states, updated as small parameters, and put back."""
+    rows, values = padded(merged(grad))
+    if rows.shape[0] == 0:
+        return
+
+    def taken(tables: list[Tensor]) -> list[Tensor]:
+        return [OPS["gather"](t, rows, 0) for t in tables]
+
+    params, states, masters = taken(run.params), [taken(s) for s in run.states], taken(run.masters)
+    operator(params, [values], *states, masters, *rates)
+    for tables, parts in zip([run.params, *run.states, run.masters], [params, *states, masters], strict=True):
+        for table, part in zip(tables, parts, strict=True):
+            OPS["put_indices_"](table, [rows], part, (0,), True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import tensor
@@ -43,6 +43,9 @@ class SGD(Optimizer):
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, multi_precision)
+
+    def _updates_rows_alone(self, param: Tensor, group: Mapping[str, Any]) -> bool:
+        return not any(self._decay_of(param, group))
 
     def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
         return rate, bucket.l2, bucket.l1

@@ -16,8 +16,9 @@ from ..static.backward import append_backward
 from ..tensor import OPS, Tensor
 from ..tensor.functions import in_dynamic_mode, no_grad
 from ..tensor.program import default_startup_program
+from ..tensor.selected_rows import selected_places, to_dense
 from ..tensor.variable import Variable
-from .buckets import Bucket, State
+from .buckets import Bucket, State, update_rows
 from .lr import LRScheduler
 from .recorded import EagerStates, append_update, minimize_recorded
 
@@ -176,9 +177,10 @@ class Optimizer:
         """Update every parameter that has a gradient."""
         params = self._parameter_list
         grads = self._clipped(params, [None if p.stop_gradient else p.grad for p in params])
-        settings = self._settings(params, grads)
+        places = self._row_places(params, grads)
+        settings = (places, *self._settings(params, grads))
         if settings != self._arranged_for:
-            self._arrange(params, grads)
+            self._arrange(params, grads, places)
             self._arranged_for = settings
         self._update(self.get_lr(), grads)
 
@@ -189,8 +191,26 @@ class Optimizer:
             self._advance(bucket)
             rates = self._rates(bucket, rate * self._group_factor(bucket))
             for run in bucket.runs:
-                operator(run.params, run.pick(grads), *run.states, run.masters, *rates)
+                if run.is_of_rows:
+                    update_rows(operator, run, run.pick(grads)[0], rates)
+                else:
+                    operator(run.params, run.pick(grads), *run.states, run.masters, *rates)
             self._finish(bucket)
+
+    def _row_places(self, params: list[Tensor], grads: list[Tensor | None]) -> list[int]:
+        """Where gradients hold only some rows of a table and the method updates those alone; others of that kind are made dense."""
+        places = selected_places(grads)
+        if places:
+            owners = [group for group in self._param_groups for _ in group["params"]]
+            for k in places:
+                if not self._updates_rows_alone(params[k], owners[k]):
+                    grads[k] = to_dense(grads[k])
+            places = selected_places(grads)
+        return places
+
+    def _updates_rows_alone(self, param: Tensor, group: Mapping[str, Any]) -> bool:
+        """Whether a row whose gradient is zero stays as it is, or is to be left so."""
+        return False
 
     @staticmethod
     def _group_factor(bucket: Bucket) -> float:
@@ -224,8 +244,8 @@ class Optimizer:
             self._multi_precision,
         )
 
-    def _arrange(self, params: list[Tensor], grads: list[Tensor | None]) -> None:
-        """Put the parameters that have a gradient into buckets."""
+    def _arrange(self, params: list[Tensor], grads: list[Tensor | None], row_places: Sequence[int] = ()) -> None:
+        """Put the parameters that have a gradient into buckets; those at ``row_places`` are updated by rows."""
         owners = [group for group in self._param_groups for _ in group["params"]]
         buckets: dict[Any, Bucket] = {}
         for k, (param, group, grad) in enumerate(zip(params, owners, grads, strict=True)):
@@ -241,7 +261,7 @@ class Optimizer:
             buckets[key].members.append((k, param, state))
         self._buckets = list(buckets.values())
         for bucket in self._buckets:
-            bucket.arrange(self._operands)
+            bucket.arrange(self._operands, frozenset(row_places))
 
     def _decay_of(self, param: Tensor, group: Mapping[str, Any]) -> tuple[float, float]:
         """The L2 and L1 coefficients that are added to the gradient."""

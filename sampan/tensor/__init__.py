@@ -38,8 +38,10 @@ install_storage_methods()
 
 from . import functions, numerics, optional_forms, random_functions  # noqa: E402
 from .operators import install_operators  # noqa: E402
+from .selected_rows import install_selected_rows  # noqa: E402
 
 install_operators()
+install_selected_rows()
 install_functions({**public_names(""), **vars(functions)})
 _rt.set_internal_prefix(str(Path(__file__).resolve().parent.parent))
 flags.CALL_SITES.follow(lambda on: _rt.set_record_call_sites(bool(on)))

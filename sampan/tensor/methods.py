@@ -172,8 +172,8 @@ def _is_shared_buffer_with(self: Tensor, other: Tensor) -> bool:
 
 
 def is_dense(self: Tensor) -> bool:
-    """Whether it is an ordinary tensor, which every one is that is not of ``paddle.sparse``."""
-    return True
+    """Whether it is an ordinary tensor: neither of ``paddle.sparse`` nor some rows of a table."""
+    return _rt.selected_rows_of(self) is None
 
 
 def get_device(self: Tensor) -> int:
@@ -250,9 +250,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 _NEVER = {
     "is_cuda": "on a GPU", "is_sparse": "sparse", "is_sparse_coo": "sparse in coordinate form", "is_sparse_csr": "sparse in row form",
-    "is_dist": "spread over processes", "is_quantized": "quantized", "is_selected_rows": "a set of rows",
+    "is_dist": "spread over processes", "is_quantized": "quantized",
 }  # fmt: skip
-_SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "rows", "nnz")
+_SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "nnz")
 #: Public functions that are methods too, beside those that operators declare.
 _FUNCTIONS_AS_METHODS = """add_n argwhere bincount increment msort block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_parameter create_tensor
 is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack""".split()
@@ -280,7 +280,9 @@ def install(subscripts: Subscripts) -> None:
     Tensor.itemsize = property(lambda self: self.element_size(), doc="Bytes of one element.")
     Tensor.nbytes = property(lambda self: self.element_size() * self.size, doc="Bytes of all elements.")
     Tensor.offset = property(element_offset, doc=element_offset.__doc__)
-    Tensor.type = property(lambda self: VarType.DENSE_TENSOR, doc="What kind of variable it is.")
+    Tensor.type = property(
+        lambda self: VarType.DENSE_TENSOR if is_dense(self) else VarType.SELECTED_ROWS, doc="What kind of variable it is."
+    )
     Tensor.grad_ = property(lambda self: self.grad, doc="The gradient, or None.")
     Tensor.data = property(lambda self: self.detach(), _set_data, doc="The tensor without its history.")
     Tensor.value = get_tensor

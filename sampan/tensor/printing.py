@@ -130,5 +130,6 @@ def _formatted(array: Array, indent: int) -> str:
 
 def format_tensor(tensor: Any) -> str:
     """``Tensor(shape=[2], dtype=float32, place=Place(cpu), stop_gradient=True, ...)``."""
-    head = f"Tensor(shape={list(tensor.shape)}, dtype={tensor.dtype.name}, place={tensor.place}, stop_gradient={tensor.stop_gradient},\n"
+    rows = f", rows={tensor.rows()}" if tensor.is_selected_rows() else ""
+    head = f"Tensor(shape={list(tensor.shape)}, dtype={tensor.dtype.name}, place={tensor.place}, stop_gradient={tensor.stop_gradient}{rows},\n"
     return f"{head}       {format_array(tensor.numpy_view(), 7)})"

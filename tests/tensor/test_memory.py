@@ -159,3 +159,42 @@ def test_a_child_process_computes_after_fork():
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert paddle.matmul(x, x)[0, 0].item() == 300.0
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table, rows, values: table.index_add_(rows, 0, values),
+        lambda table, rows, values: table.scatter_(rows, values),
+        lambda table, rows, values: table.__setitem__(rows, values),
+    ],
+    ids=["index_add_", "scatter_", "setitem"],
+)
+def test_writing_rows_in_place_copies_no_table(write):
+    table, rows, values = paddle.zeros([100_000, 8]), paddle.arange(0, 100_000, 1000), paddle.ones([100, 8])
+    write(table, rows, values)
+    before = paddle.device.memory_allocated()
+    paddle.device.reset_peak_memory_stats()
+    write(table, rows, values)
+    assert paddle.device.max_memory_allocated() - before < 100_000
+    assert float(table.sum()) in (800, 1600)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_rows_written_in_place_from_the_tensor_itself(dtype):
+    start = paddle.to_tensor(np.arange(12).reshape(4, 3)).astype(dtype)
+    rows = paddle.to_tensor([3, 2, 1, 0])
+    for source in (lambda t: t, lambda t: t.flip([0])):
+        x = start.clone()
+        x.index_add_(rows, 0, source(x))
+        assert bool((x == start.index_add(rows, 0, source(start))).all())
+    part, x = paddle.to_tensor([0, 1]), start.clone()
+    x.index_add_(part, 0, x[2:])
+    assert bool((x == start.index_add(part, 0, start[2:])).all())
+
+
+def test_a_bad_row_leaves_the_tensor_as_it_was():
+    x = paddle.ones([4, 3])
+    with pytest.raises(IndexError, match="7"):
+        x.index_add_(paddle.to_tensor([0, 7]), 0, paddle.ones([2, 3]))
+    assert bool((x == 1).all())

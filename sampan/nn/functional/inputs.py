@@ -7,7 +7,9 @@ from typing import Any
 
 from ...base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ...tensor import OPS, Tensor
+from ...tensor.autograd import PyLayer, PyLayerContext
 from ...tensor.functions import no_grad
+from ...tensor.selected_rows import selected_rows
 
 
 def _probability(name: str, p: Any) -> float:
@@ -131,7 +133,7 @@ def embedding(
         weight: [num_embeddings, embedding_dim].
         padding_idx: the id whose row reads as zeros and gets no gradient; negative ones count from the end.
         max_norm: rows that are read are first scaled down, in place, to at most this ``norm_type``-norm.
-        sparse: accepted for compatibility; the gradient's values are the same.
+        sparse: the weight's gradient holds only the rows of the ids that occur, so that its size does not depend on the table's.
         scale_grad_by_freq: divide each row's gradient by how often its id occurs in x.
 
     Raises:
@@ -146,7 +148,33 @@ def embedding(
     """
     if max_norm is not None:
         _limit_rows(x, weight, float(max_norm), float(norm_type))
+    if sparse and isinstance(weight, Tensor):
+        return _SparseEmbedding.apply(x, weight, padding_idx, bool(scale_grad_by_freq))
     return OPS["embedding"](x, weight, padding_idx, bool(scale_grad_by_freq))
+
+
+class _SparseEmbedding(PyLayer):
+    """Rows of the weight, whose gradient holds only those rows."""
+
+    @staticmethod
+    def forward(ctx: PyLayerContext, x: Tensor, weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.height, ctx.padding_idx, ctx.scale_grad_by_freq = weight.shape[0], padding_idx, scale_grad_by_freq
+        return OPS["embedding"](x, weight, padding_idx, scale_grad_by_freq)
+
+    @staticmethod
+    def backward(ctx: PyLayerContext, dy: Tensor) -> tuple[None, Tensor]:
+        (x,) = ctx.saved_tensor()
+        rows = OPS["cast"](OPS["reshape"](x, [-1]), "int64")
+        values = OPS["reshape"](dy, [-1, dy.shape[-1]])
+        if ctx.scale_grad_by_freq:
+            _, inverse, counts = OPS["unique"](rows, return_inverse=True, return_counts=True)
+            share = OPS["cast"](OPS["gather"](counts, inverse), values.dtype.name)
+            values = OPS["divide"](values, OPS["unsqueeze"](share, -1))
+        if ctx.padding_idx is not None:
+            is_padding = OPS["unsqueeze"](OPS["equal"](rows, ctx.padding_idx % ctx.height), -1)
+            values = OPS["where"](is_padding, OPS["zeros_like"](values), values)
+        return None, selected_rows(values, rows, ctx.height)
 
 
 @no_grad()

@@ -63,7 +63,7 @@ class Embedding(Layer):
         max_norm: rows that are read are first scaled down to at most this norm.
         norm_type: of that norm.
         scale_grad_by_freq: divide a row's gradient by how often its id occurs.
-        sparse: accepted for compatibility; the gradient's values are the same.
+        sparse: the table's gradient holds only the rows of the ids that occur.
         weight_attr: the table's ParamAttr.
 
     Example:
