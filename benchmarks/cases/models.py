@@ -12,7 +12,7 @@ import numpy as np
 
 from .case import Body, Case, random_array
 
-_RATE = 1e-4  # small: Adam's first steps go by the sign of a gradient, so rounding turns those of almost zero
+RATE = 1e-4  # small: Adam's first steps go by the sign of a gradient, so rounding turns those of almost zero
 _VOCABULARY, _WIDTH, _LAYERS, _HEADS, _HIDDEN = 8000, 256, 4, 8, 1024
 _RNN_INPUT, _RNN_HIDDEN, _RNN_STEPS, _RNN_BATCH, _RNN_CLASSES = 128, 256, 64, 32, 10
 
@@ -46,11 +46,15 @@ def fill_torch(t: Any, model: Any, keeps: tuple[str, ...] = ()) -> None:
             parameter.copy_(t.from_numpy((array.T if turned else array).copy()))
 
 
-def _paddle_body(build: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Body:
+#: Takes the framework's module, gives a model and a function that computes its loss.
+Build = Callable[[Any], tuple[Any, Callable[[], Any]]]
+
+
+def _paddle_body(build: Build) -> Body:
     def body(p: Any):
         model, loss_of = build(p)
         fill_paddle(p, model)
-        optimizer = p.optimizer.Adam(learning_rate=_RATE, parameters=model.parameters())
+        optimizer = p.optimizer.Adam(learning_rate=RATE, parameters=model.parameters())
 
         def step():
             loss = loss_of()
@@ -64,11 +68,11 @@ def _paddle_body(build: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Body:
     return body
 
 
-def _torch_body(build: Callable[[Any], tuple[Any, Callable[[], Any]]], keeps: tuple[str, ...] = ()) -> Body:
+def _torch_body(build: Build, keeps: tuple[str, ...] = ()) -> Body:
     def body(t: Any):
         model, loss_of = build(t)
         fill_torch(t, model, keeps)
-        optimizer = t.optim.Adam(model.parameters(), lr=_RATE)
+        optimizer = t.optim.Adam(model.parameters(), lr=RATE)
 
         def step():
             loss = loss_of()
@@ -93,16 +97,16 @@ def _perceptron(nn: Any) -> Any:
     return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
-def _classifier_paddle(model_of: Callable[[Any], Any], image: tuple[int, ...]) -> Body:
+def _classifier_paddle(model_of: Callable[[Any], Any], image: tuple[int, ...]) -> Build:
     def build(p: Any):
         model = model_of(p)
         x, y = p.to_tensor(random_array(*image)), p.to_tensor(_labels(image[0]))
         return model, lambda: p.nn.functional.cross_entropy(model(x), y)
 
-    return _paddle_body(build)
+    return build
 
 
-def _classifier_torch(model_of: Callable[[Any], Any], image: tuple[int, ...]) -> Body:
+def _classifier_torch(model_of: Callable[[Any], Any], image: tuple[int, ...]) -> Build:
     def build(t: Any):
         model = model_of(t)
         x, y = t.from_numpy(random_array(*image)), t.from_numpy(_labels(image[0]))
@@ -110,7 +114,7 @@ def _classifier_torch(model_of: Callable[[Any], Any], image: tuple[int, ...]) ->
             model, x = model.to(memory_format=t.channels_last), x.to(memory_format=t.channels_last)
         return model, lambda: t.nn.functional.cross_entropy(model(x), y)
 
-    return _torch_body(build)
+    return build
 
 
 # ------------------------------------------------------------------ LeNet
@@ -263,40 +267,29 @@ def _transformer_torch(t: Any):
 
 
 _LENET_IMAGES, _RESNET_IMAGES = (64, 1, 28, 28), (8, 3, 224, 224)
-CASES = (
-    Case(
+#: Each model: its name, how Paddle's API and PyTorch build it and its loss, and the parts of names of weights that lie alike in both.
+BUILDS: tuple[tuple[str, Build, Build, tuple[str, ...]], ...] = (
+    (
         "MLP 784-512-512-10, batch 64",
-        "models",
         _classifier_paddle(lambda p: _perceptron(p.nn), (64, 784)),
         _classifier_torch(lambda t: _perceptron(t.nn), (64, 784)),
-        tolerance=1e-4,
+        (),
     ),
-    Case(
+    (
         "LeNet, batch 64",
-        "models",
         _classifier_paddle(lambda p: p.vision.models.LeNet(), _LENET_IMAGES),
         _classifier_torch(_lenet_torch, _LENET_IMAGES),
-        tolerance=1e-4,
+        (),
     ),
-    Case(
-        "LSTM of 2 layers 128 to 256, batch 32, length 64",
-        "models",
-        _paddle_body(_recurrent_paddle),
-        _torch_body(_recurrent_torch, keeps=("lstm",)),
-        tolerance=1e-4,
-    ),
-    Case(
-        "Transformer of 4 layers, batch 8, length 128, width 256",
-        "models",
-        _paddle_body(_transformer_paddle),
-        _torch_body(_transformer_torch, keeps=("embedding",)),
-        tolerance=1e-4,
-    ),
-    Case(
+    ("LSTM of 2 layers 128 to 256, batch 32, length 64", _recurrent_paddle, _recurrent_torch, ("lstm",)),
+    ("Transformer of 4 layers, batch 8, length 128, width 256", _transformer_paddle, _transformer_torch, ("embedding",)),
+    (
         "ResNet-18, batch 8, 224 x 224",
-        "models",
         _classifier_paddle(lambda p: p.vision.models.resnet18(), _RESNET_IMAGES),
         _classifier_torch(_resnet_torch, _RESNET_IMAGES),
-        tolerance=1e-4,
+        (),
     ),
+)
+CASES = tuple(
+    Case(name, "models", _paddle_body(ours), _torch_body(theirs, keeps), tolerance=1e-4) for name, ours, theirs, keeps in BUILDS
 )
