@@ -16,6 +16,7 @@ from ..base.errors import IRError
 from ..ir.program import Op, Program, Value
 from ..ops.primitives.core import PRIMITIVES
 from .index_maps import Axis, Dims, base_of, plain_indices, view_base
+from .natives import AS_OPERAND, CHANNELS_LAST
 
 #: More Ops than this in one kernel cost registers and compile time, and gain nothing.
 _MOST_OPS = 128
@@ -111,6 +112,10 @@ class Grouping:
         elif op.name == "transpose":
             source = self._fast.get(id(op.inputs[0]))
             fast = None if source is None else op.attributes["order"].index(source)
+        elif op.name in CHANNELS_LAST and out.shape[1] != 1:
+            fast = 1
+        elif op.name in AS_OPERAND and self._fast.get(id(op.inputs[0])) is not None:
+            fast = self._fast[id(op.inputs[0])]
         elif op.name not in ("broadcast_to", "constant", "iota"):
             fast = next((k for k in reversed(range(out.ndim)) if out.shape[k] != 1), None)
         for v in op.outputs:

@@ -74,9 +74,11 @@ class Lowering:
         needed: dict[int, Value] = {}
         for v in self.program.outputs:
             self._need(needed, v)
+        # what natives read is in memory for kernels too, those of later units included, which are walked first
+        in_memory = {id(base_of(v)) for unit in units if unit.op is not None for v in unit.op.inputs} | needed.keys()
         work: list[Work] = []
         for unit in reversed(units):
-            traces = self._needs_of(unit, needed)
+            traces = self._needs_of(unit, needed, in_memory)
             if traces is not None:
                 work.append(Work(unit.op, traces))
         work.reverse()
@@ -94,8 +96,11 @@ class Lowering:
         value = base_of(value)
         needed[id(value)] = value
 
-    def _needs_of(self, unit: Unit, needed: dict[int, Value]) -> list[Trace] | None:
-        """The unit's traces, with what they read added to ``needed``; None when nothing needs the unit."""
+    def _needs_of(self, unit: Unit, needed: dict[int, Value], in_memory: set[int]) -> list[Trace] | None:
+        """The unit's traces, with what they read added to ``needed``; None when nothing needs the unit.
+
+        in_memory: the ids of values that are stored whatever this unit does; what it reads is added.
+        """
         if unit.op is not None:
             if not any(id(v) in needed for v in unit.op.outputs):
                 return None
@@ -105,19 +110,20 @@ class Lowering:
         group = unit.group
         if group is None:
             return None
-        stored = [v for op in group.ops for v in op.outputs if id(v) in needed]
-        if not stored:
+        results = [v for op in group.ops for v in op.outputs if id(v) in needed]
+        if not results:
             return None
-        traces = [trace_group(group, stored, needed)]
+        traces = [trace_group(group, results, in_memory)]
         if not any(s.op == "reduce" for s in traces[0].steps):
             by_axes: dict[frozenset[Axis | None], list[Value]] = {}
-            for v in stored:
+            for v in results:
                 by_axes.setdefault(frozenset(group.dims[id(v)]) - {None}, []).append(v)
             if len(by_axes) > 1:
-                traces = [trace_group(group, values, needed) for values in by_axes.values()]
+                traces = [trace_group(group, values, in_memory) for values in by_axes.values()]
         for trace in traces:
             for leaf in trace.leaves:
                 self._need(needed, leaf.value)
+                in_memory.add(id(base_of(leaf.value)))
         return traces
 
     def _count_uses(self, work: Sequence[Work]) -> dict[int, int]:

@@ -49,9 +49,9 @@ def output_strides(op: Op, number: int, inputs: list[Place]) -> tuple[int, ...]:
     as the operand for pooling; row-major otherwise.
     """
     shape = op.outputs[number].shape
-    if op.name in ("conv", "conv_backward_data"):
+    if op.name in CHANNELS_LAST:
         return strides_in_order(shape, (0, *range(2, len(shape)), 1))
-    if op.name in _POOLS:
+    if op.name in AS_OPERAND:
         order = axis_order(inputs[0].shape, inputs[0].strides)
         if order is not None:
             return strides_in_order(shape, order)
@@ -83,7 +83,9 @@ def _pool(direction: str, kind: str, **more: Any) -> Spelling:
     return spell
 
 
-_POOLS = ("max_pool", "avg_pool", "avg_pool_backward", "max_unpool")
+#: Operators whose results lie channels-last, and those whose results lie as their first operand does.
+CHANNELS_LAST = ("conv", "conv_backward_data")
+AS_OPERAND = ("max_pool", "avg_pool", "avg_pool_backward", "max_unpool")
 _SPELLINGS: dict[str, Spelling] = {
     "conv": lambda op: Native("conv_forward", dict(op.attributes)),
     "conv_backward_data": lambda op: Native(op.name, _without(op.attributes, "input_shape")),

@@ -10,7 +10,7 @@ from typing import Any
 from ..base import nest
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..optimizer import Optimizer
-from ..optimizer.recorded import append_update
+from ..optimizer.recorded import append_update, form_of
 from ..tensor import Tensor
 from ..tensor.functions import set_grad_enabled
 from ..tensor.program import Program
@@ -22,7 +22,7 @@ from ..tensor.recorded_call import CallSignature, RecordedCall, record_call, sig
 class _Compiled:
     call: RecordedCall
     program: Program
-    structure: Any
+    form: Any
 
 
 class TrainStep:
@@ -63,23 +63,28 @@ class TrainStep:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One step on these inputs; the loss, and what else the function returns."""
-        signature, tensors = signature_of(args, kwargs, self.function)
-        found = self._compiled.get(signature)
-        if found is None:
-            with self._lock:
-                found = self._compiled.get(signature) or self._compiled.setdefault(signature, self._record(args, kwargs))
+        found, tensors = self._find(args, kwargs)
         numbers = [v for schedule in found.program.schedules for v in schedule.advance()]
         with set_grad_enabled(False):
             return found.call.run(tensors, numbers)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for these inputs, for looking at: ``print(step.program(x, y))``."""
-        signature, _ = signature_of(args, kwargs, self.function)
-        with self._lock:
-            found = self._compiled.get(signature) or self._compiled.setdefault(signature, self._record(args, kwargs))
-        return found.program
+        return self._find(args, kwargs)[0].program
 
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Compiled:
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Compiled, list[Any]]:
+        """The compiled step for these inputs, recorded when it is new or the optimizer updates in another form by now; and the tensors among them."""
+        signature, tensors = signature_of(args, kwargs, self.function)
+        found, form = self._compiled.get(signature), form_of(self.optimizer)
+        if found is None or found.form != form:
+            with self._lock:
+                found = self._compiled.get(signature)
+                if found is None or found.form != form:
+                    call, program = self._record(args, kwargs)
+                    found = self._compiled[signature] = _Compiled(call, program, form_of(self.optimizer))
+        return found, tensors
+
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[RecordedCall, Program]:
         program = Program()
 
         def finish(result: Any) -> Any:
@@ -110,5 +115,4 @@ class TrainStep:
             append_update(self.optimizer, pairs, None)
             return result
 
-        call = record_call(self.function, args, kwargs, program.recorder, "train_step", finish)
-        return _Compiled(call, program, None)
+        return record_call(self.function, args, kwargs, program.recorder, "train_step", finish), program

@@ -147,6 +147,7 @@ class RAdam(MomentOptimizer):
 
     _operator = "radam_step"
     _operands = ("moment1", "moment2")
+    _changes_form = True
 
     def __init__(
         self,

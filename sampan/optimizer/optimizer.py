@@ -66,6 +66,8 @@ class Optimizer:
     _operator = ""
     #: The states that the operator takes, in order.
     _operands: tuple[str, ...] = ()
+    #: Whether a step takes one of several forms by how many were made before.
+    _changes_form = False
     #: What makes states: tensors, or Variables of a Program while an update is recorded.
     _states_made_by: Any = EagerStates
 

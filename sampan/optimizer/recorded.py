@@ -75,6 +75,13 @@ def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Pro
                 f"{type(optimizer).__name__} in a Program", "its step depends on data that Python reads", "use it in eager mode"
             )
         )
+    if startup is not None and optimizer._changes_form:
+        raise UnsupportedError(
+            message(
+                f"{type(optimizer).__name__} in a Program", "its update has two forms, and which one a step takes is known when it runs only",
+                "use it in eager mode or with jit.TrainStep",
+            )
+        )  # fmt: skip
     params, grads = [p for p, _ in pairs], [g for _, g in pairs]
     recorder: Recorder = grads[0].recorder
     if not optimizer._parameter_list:
@@ -101,6 +108,27 @@ def _plain_update(optimizer: Any) -> Any:
     return next(c for c in type(optimizer).__mro__ if c.__name__ == "Optimizer")._update
 
 
+def _next_rates(optimizer: Any, bucket: Any) -> list[Any]:
+    """The rates of the step to come; nothing moves on."""
+    numbers = dict(bucket.numbers)
+    try:
+        optimizer._advance(bucket)
+        return list(optimizer._rates(bucket, optimizer.get_lr()))
+    finally:
+        bucket.numbers.clear()
+        bucket.numbers.update(numbers)
+
+
+def form_of(optimizer: Any) -> Any:
+    """What a recorded update depends on beside its run-time numbers: with another form, it is to be recorded again."""
+    params = optimizer._parameter_list
+    form = None
+    if optimizer._changes_form:
+        form = [[rate for rate in _next_rates(optimizer, b) if isinstance(rate, bool)] for b in optimizer._buckets]
+    frozen = [p.stop_gradient for p in params]
+    return optimizer._settings(params, [None if f else p for p, f in zip(params, frozen, strict=True)]), form
+
+
 def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) -> None:
     operator = OPS[optimizer._operator]
     kinds = [p.kind for p in operator.definition.parameters]  # type: ignore[attr-defined]
@@ -108,11 +136,7 @@ def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) ->
     variables: list[Variable] = []
     varying: list[list[int]] = []
     for bucket in buckets:
-        numbers = dict(bucket.numbers)
-        optimizer._advance(bucket)
-        rates = list(optimizer._rates(bucket, optimizer.get_lr()))
-        bucket.numbers.clear()
-        bucket.numbers.update(numbers)
+        rates = _next_rates(optimizer, bucket)
         first = len(kinds) - len(rates)
         places = [k for k, rate in enumerate(rates) if kinds[first + k] == "tensor" and isinstance(rate, (int, float))]
         varying.append(places)

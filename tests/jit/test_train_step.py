@@ -42,7 +42,7 @@ class Sequence(paddle.nn.Layer):
 
 def data(kind):
     rng = np.random.default_rng(0)
-    shape = {"mlp": (4, 12, 6), "convolutions": (4, 8, 2, 4, 4), "sequence": (4, 8, 5)}[kind]
+    shape = {"mlp": (8, 12, 6), "convolutions": (8, 8, 2, 4, 4), "sequence": (8, 8, 5)}[kind]
     xs = rng.integers(0, 10, shape) if kind == "sequence" else rng.standard_normal(shape).astype("float32")
     return xs, rng.integers(0, 3, shape[:2])
 
@@ -120,6 +120,19 @@ def test_frozen_parameters_stay():
     TrainStep(lambda x: net(x).sum(), opt)(paddle.rand([2, 3]))
     assert (net[0].weight.numpy() == frozen).all()
     assert (net[1].weight.numpy() != trained).any()
+
+
+def test_what_is_frozen_later_stays_from_then_on():
+    net = paddle.nn.Linear(3, 1)
+    opt = paddle.optimizer.SGD(1.0, parameters=net.parameters())
+    step = TrainStep(lambda x: net(x).sum(), opt)
+    x = paddle.rand([2, 3])
+    step(x)
+    net.weight.stop_gradient = True
+    weight, bias = net.weight.numpy(), net.bias.numpy()
+    step(x)
+    assert (net.weight.numpy() == weight).all()
+    assert (net.bias.numpy() != bias).all()
 
 
 def test_mixed_precision_inside_the_step():
