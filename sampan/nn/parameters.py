@@ -9,10 +9,10 @@ import numpy as np
 
 from .. import tensor
 from ..base import dtypes, names
-from ..base.errors import ArgumentTypeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..tensor import Parameter
 from ..tensor.functions import in_dynamic_mode, no_grad
-from ..tensor.program import ParameterVariable, declare
+from ..tensor.program import ParameterVariable, declare, default_main_program
 from .initializer import Constant, XavierUniform, global_initializers
 
 
@@ -55,6 +55,24 @@ class ParamAttr:
         self.do_model_average = do_model_average
         self.need_clip = need_clip
 
+    def _make(self, shape: list[int], dtype: str, initializer: Any, name: str) -> Any:
+        """The parameter. In a Program, a name that is known already means the parameter that has it."""
+        made: Any
+        if in_dynamic_mode():
+            with no_grad():
+                made = Parameter(tensor.to_tensor(np.zeros(shape, dtypes.numpy_dtype(dtype))), self.trainable, name)
+                initializer(made)
+        else:
+            known = default_main_program().find(name)
+            if known is not None:
+                return _shared(known, shape, dtype)
+            made = declare(ParameterVariable(dtype, shape, name, self.trainable), initializer)
+        made.optimize_attr = {"learning_rate": self.learning_rate}
+        made.regularizer = self.regularizer
+        made.do_model_average = self.do_model_average
+        made.need_clip = self.need_clip
+        return made
+
     @staticmethod
     def _to_attr(arg: Any) -> Any:
         """A ParamAttr of what layers accept as ``weight_attr``; False for no parameter."""
@@ -74,6 +92,19 @@ class ParamAttr:
         )
 
 
+def _shared(known: Any, shape: list[int], dtype: str) -> Any:
+    """The Variable of this name that the Program has already, which must be a parameter of this type."""
+    if not hasattr(known, "trainable") or list(known.shape) != shape or known.dtype != dtype:
+        raise ArgumentError(
+            message(
+                f"a parameter {dtype}{shape} is to be called {known.name!r}, which is {known!r} already",
+                "a parameter is shared by its name where dtype and shape are equal",
+                "give it another name",
+            )
+        )
+    return known
+
+
 def make_parameter(
     shape: Sequence[int], attr: Any, dtype: str, is_bias: bool, default_initializer: Any, generated_name: str
 ) -> Parameter | None:
@@ -83,20 +114,7 @@ def make_parameter(
     initializer = (
         attr.initializer or global_initializers[is_bias] or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
     )
-    made: Any
-    if in_dynamic_mode():
-        with no_grad():
-            blank = np.zeros([int(n) for n in shape], dtypes.numpy_dtype(dtype))
-            made = Parameter(tensor.to_tensor(blank), attr.trainable, attr.name or generated_name)
-            initializer(made)
-    else:
-        made = ParameterVariable(dtype, [int(n) for n in shape], attr.name or generated_name, attr.trainable)
-        declare(made, initializer)
-    made.optimize_attr = {"learning_rate": attr.learning_rate}
-    made.regularizer = attr.regularizer
-    made.do_model_average = attr.do_model_average
-    made.need_clip = attr.need_clip
-    return made  # type: ignore[no-any-return]
+    return attr._make([int(n) for n in shape], dtype, initializer, attr.name or generated_name)  # type: ignore[no-any-return]
 
 
 def create_parameter(

@@ -30,11 +30,13 @@ from .dispatch import refresh_context  # noqa: E402
 from .methods import Size, install, install_functions  # noqa: E402
 from .storage_methods import install_storage_methods  # noqa: E402
 from .subscript import Subscripts  # noqa: E402
+from .variable_methods import install_variable_methods  # noqa: E402
 
 build()
 install(Subscripts(OPS, to_tensor, composed.mask_indices))
 install_conversions()
 install_storage_methods()
+install_variable_methods()
 
 from . import functions, numerics, optional_forms, random_functions  # noqa: E402
 from .operators import install_operators  # noqa: E402

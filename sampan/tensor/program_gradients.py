@@ -10,7 +10,7 @@ from ..base.errors import AutogradError, message
 from ..ir.program import Block, Op
 from ..ops.define import OPERATORS
 from .recording import Recorder
-from .replay import COUNT, FORWARD, PRESENT, WANTED
+from .replay import BACKWARD, COUNT, FORWARD, PRESENT, WANTED
 from .variable import Variable
 
 #: The attribute of ``while`` and ``while_grad``: how many of the first inputs the loop carries.
@@ -70,6 +70,9 @@ def _gradients_of(recorder: Recorder, op: Op, present: list[int], given: list[Va
         return _cond_gradients(recorder, op, present, given, targets)
     if op.name == "while":
         return _while_gradients(recorder, op, present, given, targets)
+    rule = op.attributes.get(BACKWARD)
+    if rule is not None:
+        return rule(recorder, op, present, given, targets)  # type: ignore[no-any-return]
     if FORWARD in op.attributes or op.name == "while_grad":
         raise AutogradError(
             message(

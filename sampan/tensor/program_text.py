@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..ir.program import Block, Op, Value
-from .replay import COUNT, FORWARD, PRESENT, WANTED, Operand
-
-_HIDDEN = (FORWARD, COUNT, PRESENT, WANTED, "@dynamic", "@writes")
+from .replay import Operand
 
 
 def print_recorded(block: Block, declared: Iterable[Any], with_details: bool = False) -> str:
@@ -68,7 +66,7 @@ def _statement(op: Op, indent: str, with_details: bool) -> list[str]:
 
 
 def _arguments(op: Op) -> list[str]:
-    shown = [(k, v) for k, v in op.attributes.items() if k not in _HIDDEN and v is not None and not k.endswith("_count")]
+    shown = [(k, v) for k, v in op.attributes.items() if not k.startswith("@") and v is not None and not k.endswith("_count")]
     used: set[int] = set()
 
     def text(value: Any) -> str:

@@ -51,6 +51,8 @@ class Recorder(Builder):
             #: ids of tensors that were made while recording: writes to them end with the run.
             self.temporaries: set[int] = set()
             self._name_counts: dict[str, int] = {}
+            #: Stands before the names of results.
+            self.name_prefix = ""
             #: The Program that is being recorded, where there is one.
             self.program: Any = None
 
@@ -127,6 +129,7 @@ class Recorder(Builder):
     def fresh_name(self, key: str) -> str:
         """A name that no other Variable of the Program has."""
         root = self.root
+        key = f"{root.name_prefix}{key}"
         number = root._name_counts.get(key, 0)
         root._name_counts[key] = number + 1
         return f"{key}_{number}.tmp_0"

@@ -27,6 +27,8 @@ WRITES = "@writes"  # of a Python function: which inputs it writes; its last out
 FORWARD = "@forward"  # of a gradient: the name of the forward Op, whose inputs come first
 COUNT = "@count"  # of a gradient: how many inputs the forward Op has
 PRESENT = "@present"  # of a gradient: which outputs' gradients are given, after the forward Op's inputs
+BACKWARD = "@backward"  # appends the Op's gradient: (recorder, op, outputs with gradients, those, inputs that want one) -> theirs
+EFFECT = "@effect"  # the Op acts outside of the Program, so that it runs even where nothing depends on it
 WANTED = "@wanted"  # of a gradient: which inputs' gradients are its outputs
 
 #: Gives types where data decides the sizes: a structure of (dtype, shape), -1 for unknown sizes.

@@ -20,7 +20,7 @@ from .build import OPS
 from .dispatch import Dispatcher
 from .program_gradients import CARRIED
 from .random import default_generator
-from .replay import DYNAMIC, FORWARD, FUNCTIONS, PRESENT, WANTED, Operand, Replay, map_attribute
+from .replay import DYNAMIC, EFFECT, FORWARD, FUNCTIONS, PRESENT, WANTED, Operand, Replay, map_attribute
 
 Environment = dict[int, Any]
 Step = Callable[[Environment], None]
@@ -67,8 +67,7 @@ class Runner:
             step(environment)
         for k, v in self.updates:
             if k not in self._written:
-                with _NoGradient():
-                    _rt.copy_into(inputs[k], environment[id(v)])
+                _overwrite(inputs[k], environment[id(v)])
         return [environment[id(v)] for v in self.block.results]
 
     # ------------------------------------------------------------------ steps
@@ -146,6 +145,15 @@ class Runner:
         return step
 
 
+def _overwrite(target: Any, new: Any) -> None:
+    """Give the tensor new elements; one of another Program, of another type under the same name, becomes this type."""
+    with _NoGradient():
+        if tuple(target.shape) == tuple(new.shape) and target.dtype == new.dtype:
+            _rt.copy_into(target, new)
+        else:
+            _rt.rebind(target, new)
+
+
 class _NoGradient:
     def __enter__(self) -> None:
         self.old = _rt.set_grad_enabled(False)
@@ -188,7 +196,7 @@ def live_ops(ops: Sequence[Op], wanted: Sequence[Value], given: Collection[int] 
 
 def has_effect(op: Op) -> bool:
     """Whether the Op, or one inside its blocks, acts outside of the Program."""
-    return bool(op.attributes.get("@effect")) or any(has_effect(inner) for block in op.blocks for inner in block.ops)
+    return bool(op.attributes.get(EFFECT)) or any(has_effect(inner) for block in op.blocks for inner in block.ops)
 
 
 # ---------------------------------------------------------------------- steps that are no compiled piece

@@ -3,5 +3,46 @@
 from __future__ import annotations
 
 from ...tensor.control_flow import case, cond, switch_case, while_loop
+from ...tensor.custom_ops import py_func, static_pylayer
+from .common import (
+    bilinear_tensor_product,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    deform_conv2d,
+    embedding,
+    fc,
+    nce,
+    prelu,
+    row_conv,
+    sparse_embedding,
+)
+from .norms import batch_norm, data_norm, group_norm, instance_norm, layer_norm, spectral_norm
 
-__all__ = ["case", "cond", "switch_case", "while_loop"]
+__all__ = [
+    "batch_norm",
+    "bilinear_tensor_product",
+    "case",
+    "cond",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "data_norm",
+    "deform_conv2d",
+    "embedding",
+    "fc",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "nce",
+    "prelu",
+    "py_func",
+    "row_conv",
+    "sparse_embedding",
+    "spectral_norm",
+    "static_pylayer",
+    "switch_case",
+    "while_loop",
+]
