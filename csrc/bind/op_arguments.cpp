@@ -1,6 +1,7 @@
 // From the arguments of a call to its signature and operands.
 #include <cmath>
 
+#include "base/error.h"
 #include "bind/op_call.h"
 #include "bind/owned.h"
 
@@ -199,8 +200,8 @@ OpCall::Encoded OpCall::encode_operand_slowly(size_t parameter, PyObject* o, PyO
     push_tensor(made, *unwrap(made));
     return Encoded::kDone;
   }
-  if (PyErr_Occurred()) return Encoded::kError;
-  return refuse(parameter, "a Tensor or a number", o);
+  PyErr_Clear();  // an array of text or objects
+  return refuse(parameter, "a Tensor, a number or an array of numbers", o);
 }
 
 OpCall::Encoded OpCall::encode_list(size_t parameter) {
@@ -294,7 +295,10 @@ OpCall::Encoded OpCall::encode_attribute_slowly(size_t parameter, PyObject* o, i
   if (PyUnicode_Check(o)) {
     Py_ssize_t length;
     const char* text = PyUnicode_AsUTF8AndSize(o, &length);
-    if (!text) return Encoded::kError;
+    if (!text) {
+      PyErr_Clear();
+      return refuse(parameter, "text that can be encoded", o);
+    }
     encode_text(kTagString, text, length);
     return Encoded::kDone;
   }
@@ -419,7 +423,12 @@ OpCall::Encoded OpCall::encode() {
 bool OpCall::gather(Tensor** tensors, ScalarOperands& scalars) const {
   for (uint32_t i = 0; i < operand_count_; ++i) {
     tensors[i] = is_tensor_operand(i) ? reinterpret_cast<TensorObject*>(operands_[i].object)->tensor.get() : scalars.add(operands_[i].object);
-    if (!tensors[i]) return false;
+    if (tensors[i]) continue;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+      PyErr_Clear();
+      throw Error(ErrorKind::kValue, std::string(op_name(op)) + "(): " + operand_names()[i] + " is " + text_of(PyObject_Repr, operands_[i].object) + ", which does not fit in 64 bits");
+    }
+    return false;
   }
   return true;
 }

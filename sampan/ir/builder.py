@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from ..base.errors import ShapeError
 from .program import Attribute, Block, Op, Program, Value
 
 Type = tuple[str, tuple[int, ...]]
@@ -20,6 +22,14 @@ class OperatorTable(Protocol):
 
 
 _state = threading.local()
+
+
+def _countable(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape, if its elements and their bytes can be counted in 64 bits."""
+    sizes = [n for n in shape if isinstance(n, int)]
+    if math.prod(sizes) >= 1 << 59 or any(n >= 1 << 59 for n in sizes):
+        raise ShapeError(f"the result would have shape {list(shape)}, more elements than memory can hold")
+    return shape
 
 
 def current_builder() -> Builder | None:
@@ -84,7 +94,7 @@ class Builder:
     ) -> Op:
         """The new Op, its outputs typed by the table."""
         op = Op(name, tuple(inputs), attributes, (), blocks, self.location)
-        op.outputs = tuple(Value(dtype, shape, op) for dtype, shape in self.table.infer(op))
+        op.outputs = tuple(Value(dtype, _countable(shape), op) for dtype, shape in self.table.infer(op))
         self.block.ops.append(op)
         return op
 

@@ -11,6 +11,7 @@ from .. import tensor
 from ..base import dtypes, names
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..tensor import Parameter
+from ..tensor.explained import explained
 from ..tensor.functions import in_dynamic_mode, no_grad
 from ..tensor.program import ParameterVariable, declare, default_main_program
 from .initializer import Constant, XavierUniform, global_initializers
@@ -86,7 +87,7 @@ class ParamAttr:
             return ParamAttr(initializer=arg)
         raise ArgumentTypeError(
             message(
-                f"a parameter attribute is a {type(arg).__name__}",
+                f"ParamAttr: a parameter's attribute is a {type(arg).__name__}",
                 "it must be a ParamAttr, an initializer, a name, True, False or None",
             )
         )
@@ -117,6 +118,7 @@ def make_parameter(
     return attr._make([int(n) for n in shape], dtype, initializer, attr.name or generated_name)  # type: ignore[no-any-return]
 
 
+@explained
 def create_parameter(
     shape: Sequence[int],
     dtype: Any = "float32",

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from ..base.errors import ShapeError
+from ..base.errors import ShapeError, message
 from ..base.lazy import scipy_special as special
 from . import primitives as p
-from .arguments import dtype_name, floating, normalized_axis
+from .arguments import dtype_name, floating, normalized_axis, ranked
 from .define import op
 from .samples import real
 
@@ -146,6 +146,7 @@ def hardsigmoid(x, slope=0.1666667, offset=0.5):
 @op((_F + "hardswish",), reference=lambda x: x * np.clip(x + 3, 0, 6) / 6, samples=_ONE)
 def hardswish(x):
     """x * min(max(x + 3, 0), 6) / 6. https://arxiv.org/abs/1905.02244"""
+    x = floating(x)
     return p.div(p.mul(x, p.minimum(p.maximum(p.add(x, 3), 0), 6)), 6)
 
 
@@ -165,6 +166,7 @@ def softplus(x, beta=1.0, threshold=20.0):
 @op((_F + "softsign",), reference=lambda x: x / (1 + np.abs(x)), samples=_ONE)
 def softsign(x):
     """x / (1 + |x|)."""
+    x = floating(x)
     return p.div(x, p.add(p.abs(x), 1))
 
 
@@ -188,9 +190,17 @@ def thresholded_relu(x, threshold=1.0, value=0.0):
 @op((_F + "prelu",), operands=("x", "weight"), reference=lambda x, w: np.where(x > 0, x, x * w), samples=[(real(2, 3), real(1))])
 def prelu(x, weight, data_format="NCHW"):
     """x where x > 0, else weight * x; weight has one element, or one for each channel. https://arxiv.org/abs/1502.01852"""
-    channel = x.ndim - 1 if data_format[-1] == "C" else 1
     shape = [1] * x.ndim
     if weight.numel != 1:
+        sizes = ranked("prelu", "x", x, "N C", more=True)
+        channel = x.ndim - 1 if data_format[-1] == "C" else 1
+        if weight.numel != sizes[channel]:
+            raise ShapeError(
+                message(
+                    f"prelu(): weight has {weight.numel} elements",
+                    f"it must have 1, or one for each of x's {sizes[channel]} channels",
+                )
+            )
         shape[channel] = weight.numel
     return p.select(p.gt(x, 0), x, p.mul(x, p.reshape(weight, tuple(shape))))
 
@@ -257,6 +267,7 @@ def log_softmax(x, axis=-1, dtype=None):
 )
 def glu(x, axis=-1):
     """The first half along ``axis`` times the sigmoid of the second. https://arxiv.org/abs/1612.08083"""
+    ranked("glu", "x", x, "channels", more=True)
     axis = normalized_axis("glu", axis, x.ndim)
     if x.shape[axis] % 2:
         raise ShapeError(f"glu(): axis {axis} of {list(x.shape)} has odd size and cannot be halved")
@@ -275,8 +286,9 @@ def glu(x, axis=-1):
 )
 def maxout(x, groups, axis=1):
     """The maximum over each of groups of ``groups`` channels. https://arxiv.org/abs/1302.4389"""
+    ranked("maxout", "x", x, "channels", more=True)
     axis = normalized_axis("maxout", axis, x.ndim)
-    if x.shape[axis] % groups:
+    if groups < 1 or x.shape[axis] % groups:
         raise ShapeError(f"maxout(): axis {axis} of {list(x.shape)} is no multiple of groups={groups}")
     split = p.reshape(x, (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :]))
     return p.reshape(p.reduce_max(split, (axis + 1,)), (*x.shape[:axis], x.shape[axis] // groups, *x.shape[axis + 1 :]))

@@ -69,6 +69,15 @@ def normalized_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted(axes)) if rank else ()
 
 
+def ranked(name: str, parameter: str, x: Value, axes: str, more: bool = False) -> tuple[int, ...]:
+    """The sizes of x's axes, which are these (``"N C H W"``), or these and more; raises ShapeError for another rank."""
+    rank = len(axes.split())
+    if x.ndim == rank or (more and x.ndim > rank):
+        return x.shape
+    wanted = f"[{', '.join(axes.split())}{', ...' if more else ''}]"
+    raise ShapeError(message(f"{name}(): {parameter} has shape {list(x.shape)}", f"it must be {wanted}"))
+
+
 def dropped(x: Value, axes: Sequence[int], keepdim: bool) -> Value:
     """x without the reduced axes, unless they are kept."""
     return x if keepdim else p.reshape(x, tuple(n for k, n in enumerate(x.shape) if k not in axes))

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base import nest
-from ..base.errors import ArgumentTypeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ..ir.builder import Builder, OperatorTable, current_builder
 from ..ir.program import Op, Value
+from . import attributes
 from .primitives.core import PRIMITIVES, constant
 
 REQUIRED = inspect.Parameter.empty
@@ -35,6 +36,7 @@ class Parameter:
     default: Any = REQUIRED
     is_keyword_only: bool = False
     is_variadic: bool = False
+    check: str = ""  # what the value of an attribute must be, of attributes.kind_of
 
 
 @dataclass(eq=False)
@@ -64,6 +66,11 @@ class OpDef:
     def ir_name(self) -> str:
         """The name of an Op of this definition in a Program, where a primitive may have the operator's own."""
         return self.name if self.name not in PRIMITIVES else f"{_OPERATOR_PREFIX}{self.name}"
+
+    @property
+    def is_public(self) -> bool:
+        """Whether users call it by a name of their own."""
+        return bool(self.api or self.methods)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         builder = current_builder()
@@ -111,7 +118,13 @@ class OpDef:
                             f"{self.name}(): {parameter.name} is a {type(value).__name__}", "it takes a list or tuple of tensors"
                         )
                     )
-                value = [lift_operand(self.name, parameter.name, v) for v in value]
+                if not value and self.is_public:
+                    raise ArgumentError(
+                        message(f"{self.name}(): {parameter.name} is an empty list", "it must hold one tensor at least")
+                    )
+                value = [lift_operand(self.name, f"{parameter.name}[{k}]", v, self.is_public) for k, v in enumerate(value)]
+            elif parameter.check:
+                value = attributes.checked(self.name, parameter.name, parameter.check, parameter.default, value)
             bound.append(value)
         return bound
 
@@ -172,16 +185,16 @@ def freeze(value: Any) -> Any:
     return tuple(map(freeze, value)) if isinstance(value, (list, tuple)) else value
 
 
-def lift_operand(op_name: str, name: str, value: Any) -> Any:
-    """A Value or None as it is; a Python number as a weak constant."""
-    if value is None or isinstance(value, Value):
+def lift_operand(op_name: str, name: str, value: Any, is_required: bool = False) -> Any:
+    """A Value, or None unless it is required, as it is; a Python number as a weak constant."""
+    if isinstance(value, Value) or (value is None and not is_required):
         return value
     dtype = next((dtype for kind, dtype in SCALAR_DTYPES.items() if isinstance(value, kind)), None)
     if dtype is not None:
         return constant(value, dtype, weak=True)
     raise ArgumentTypeError(
         message(
-            f"{op_name}(): {name} is a {type(value).__name__}",
+            f"{op_name}(): {name} is {describe(value)}",
             "it takes a Tensor or a Python number",
             "convert it with to_tensor() first",
         )
@@ -252,6 +265,7 @@ def op(
             raise ValueError(
                 f"{function.__code__.co_filename}: {name}() has no docstring; it is the operator's page in the manual"
             )
+        is_public = bool(api or method)
         chosen = [p for p, s in signature.items() if s.default is REQUIRED] if operands is None else operands
         parameters = tuple(
             Parameter(
@@ -260,6 +274,7 @@ def op(
                 s.default,
                 p in keyword_only or p == "key",
                 p == variadic,
+                attributes.kind_of(p, s.default) if is_public and p not in lists and p not in chosen else "",
             )
             for p, s in signature.items()
         )

@@ -56,6 +56,8 @@ def _axes(name: str, x: Value, s: Sequence[int] | None, axes: Any) -> tuple[list
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     found = [normalized_axis(name, a, x.ndim) for a in axes]
     lengths: list[int | None] = list(s) if s is not None else [None] * len(found)
+    if not found:
+        raise ShapeError(f"{name}(): axes is empty; there must be one axis at least")
     if len(set(found)) != len(found) or len(lengths) != len(found):
         raise ShapeError(f"{name}(): axes {list(axes)} must be different, and s {s} as long as them")
     if not all(x.shape[a] or n for a, n in zip(found, lengths, strict=True)):

@@ -8,7 +8,7 @@ from ..base import dtypes
 from ..base.errors import ArgumentError, ShapeError, message
 from ..base.lazy import scipy_special as special
 from . import primitives as p
-from .arguments import dropped, floating, matched, normalized_axis
+from .arguments import dropped, floating, matched, normalized_axis, ranked
 from .define import op
 from .samples import integer, positive, real
 
@@ -168,7 +168,15 @@ def _class_weights(weight, safe, counts, dtype):
 )
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean"):
     """-input at the label, for log-probabilities [N, C, ...]; the mean is over the classes' weights."""
+    ranked("nll_loss", "input", input, "classes", more=True)
     axis = 1 if input.ndim > 1 else 0
+    flat = tuple(n for k, n in enumerate(input.shape) if k != axis)
+    if label.shape not in (flat, (*flat[:axis], 1, *flat[axis:])):
+        raise ShapeError(
+            message(f"nll_loss(): label is {list(label.shape)} and input {list(input.shape)}", f"label must be {list(flat)}")
+        )
+    if weight is not None and weight.shape != (input.shape[axis],):
+        raise ShapeError(message(f"nll_loss(): weight is {list(weight.shape)}", f"there are {input.shape[axis]} classes"))
     value, counts, safe = _picked(input, label, axis, ignore_index)
     weights = _class_weights(weight, safe, counts, input.dtype)
     loss = dropped(p.neg(p.mul(value, weights)), (axis,), False)
@@ -201,6 +209,7 @@ def cross_entropy(
     """
     x = floating(input)
     x = p.cast(x, "float32") if dtypes.itemsize(x.dtype) == 2 else x
+    ranked("cross_entropy", "input", x, "classes", more=True)
     axis = normalized_axis("cross_entropy", axis, x.ndim)
     if use_softmax:
         shifted = p.sub(x, p.detach(p.reduce_max(x, (axis,))))
@@ -250,6 +259,8 @@ def cross_entropy(
                 "pass soft_label=True for probabilities",
             )
         )
+    if weight is not None and weight.shape != (classes,):
+        raise ShapeError(message(f"cross_entropy(): weight is {list(weight.shape)}", f"there are {classes} classes"))
     value, counts, safe = _picked(shifted, label, axis, ignore_index)
     value = value if total is None else p.sub(value, total)
     weights = _class_weights(weight, safe, counts, x.dtype)

@@ -297,7 +297,7 @@ def sigmoid_focal_loss(logit, label, normalizer=None, alpha=0.25, gamma=2.0, red
 def dice_loss(input, label, epsilon=1e-5):
     """1 - 2 |input * label| / (|input| + |label|), averaged over instances; label holds ids [N, ..., 1]."""
     x = floating(input)
-    if label.ndim != x.ndim or label.shape[-1] != 1 or x.ndim < 2 or label.shape[:-1] != x.shape[:-1]:
+    if x.ndim < 2 or label.ndim != x.ndim or label.shape[-1] != 1 or label.shape[:-1] != x.shape[:-1]:
         raise ShapeError(
             message(
                 f"dice_loss(): input is {list(input.shape)} and label {list(label.shape)}",

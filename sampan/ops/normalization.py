@@ -10,7 +10,7 @@ from ..base import dtypes
 from ..base.errors import ArgumentError, ShapeError, message
 from . import primitives as p
 from . import primitives as q  # in normalize(), where p is the norm's order
-from .arguments import normalized_axis
+from .arguments import normalized_axis, ranked
 from .define import op
 from .samples import positive, real
 
@@ -200,6 +200,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=1e-5):
 )
 def group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
     """x normalised over each of ``num_groups`` groups of channels. https://arxiv.org/abs/1803.08494"""
+    ranked("group_norm", "x", x, "N C", more=True)
     is_last = data_format[-1] == "C" and x.ndim > 2
     first = p.transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1))) if is_last else x
     n, c = first.shape[:2]
@@ -254,6 +255,9 @@ def normalize(x, p=2, axis=1, epsilon=1e-12):
 @op("nn.functional.local_response_norm", operands=("x",), samples=[(real(2, 5, 4), 3)], tests="noempty")
 def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW"):
     """x divided by (k + alpha * mean of squares over ``size`` neighbouring channels) ** beta."""
+    ranked("local_response_norm", "x", x, "N C L", more=True)
+    if size < 1:
+        raise ArgumentError(message(f"local_response_norm(): size is {size}", "it must be positive"))
     channel = x.ndim - 1 if data_format[-1] == "C" else 1
     squares = p.mul(x, x)
     low, high = [0] * x.ndim, [0] * x.ndim

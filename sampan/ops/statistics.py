@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import dtypes
-from ..base.errors import ArgumentError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..ir.program import Value
 from . import primitives as p
 from .arguments import dropped, floating, normalized_axes
@@ -189,6 +189,8 @@ def _quantile(name: str, x: Value, q: Any, axis: Any, keepdim: bool, interpolati
     if interpolation not in _INTERPOLATIONS:
         raise ArgumentError(f"{name}(): interpolation is {interpolation!r}; it must be one of {', '.join(_INTERPOLATIONS)}")
     many = isinstance(q, (list, tuple))
+    if not all(isinstance(v, (int, float)) for v in (q if many else [q])):
+        raise ArgumentTypeError(message(f"{name}(): q is {q!r}", "it must be a number or a list of numbers"))
     wanted = [float(v) for v in (q if many else [q])]
     if not wanted or any(not 0 <= v <= 1 for v in wanted):
         raise ArgumentError(f"{name}(): q is {q!r}; it must hold numbers in [0, 1]")

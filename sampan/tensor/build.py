@@ -12,6 +12,7 @@ from ..base.places import parse_place
 from ..ir.program import Value
 from ..ops.define import OPERATORS, OpDef
 from .dispatch import Dispatcher
+from .explained import explained
 from .random import next_key
 from .replay import TypeRule, recordable
 
@@ -93,6 +94,7 @@ def composed(
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function = explained(function)
         if rule is not None:
             function = recordable(function.__name__, rule)(function)
         for path in (api,) if isinstance(api, str) else api:

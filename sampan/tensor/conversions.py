@@ -12,6 +12,7 @@ from ..base.errors import ArgumentTypeError, message
 from ..base.places import Place, missing_device, parse_place
 from ..ops.arguments import dtype_name
 from .build import OPS, attach
+from .explained import explained
 
 Tensor = _rt.Tensor
 
@@ -99,7 +100,7 @@ def _dtype_method(method: str, name: str) -> Callable[[Any], Any]:
 def install_conversions() -> None:
     """Attach the conversions to Tensor, and those of the dtype to symbolic Values."""
     for function in (numpy, cpu, cuda, pin_memory, to):
-        setattr(Tensor, function.__name__, function)
+        setattr(Tensor, function.__name__, explained(function))
     attach("type_as", type_as)
     for method, name in DTYPE_METHODS.items():
         attach(method, _dtype_method(method, name))

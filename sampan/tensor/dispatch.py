@@ -87,7 +87,7 @@ def _as_values(builder: Builder, parameter: Parameter, value: Any) -> Any:
     if parameter.kind == "attr" or value is None:
         return value
     if parameter.kind == "tensors":
-        return [_argument(builder, v) for v in value]
+        return [None if v is None else _argument(builder, v) for v in value]
     return _argument(builder, value)
 
 

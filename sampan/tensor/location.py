@@ -28,9 +28,9 @@ def add_user_location(error: Exception) -> None:
 
 
 def name_operator(error: Exception, name: str) -> None:
-    """Put the operator's name before an error's text that does not begin with one."""
+    """Put the operator's name before an error's text that does not begin with it (or with that of its form without an underscore)."""
     text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-    if text and not re.match(r"[\w.]+\(", text):
+    if text and not re.match(rf"{re.escape(name.rstrip('_'))}_?\(", text):
         error.args = (f"{name}(): {text}", *error.args[1:])
 
 

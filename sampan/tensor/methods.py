@@ -18,6 +18,7 @@ from ..ir.program import Value
 from ..ops.arguments import normalized_axis
 from .build import OPS, attach
 from .conversions import numpy
+from .explained import explained
 from .printing import format_tensor
 from .size import Size
 from .subscript import Subscripts
@@ -264,7 +265,7 @@ def install(subscripts: Subscripts) -> None:
         __repr__, __format__, __bool__, __int__, __float__, __complex__, __index__, __len__, __iter__, __contains__, __deepcopy__, __reduce__,
         get_strides, stride, narrow, contiguous, is_same_shape, _is_shared_buffer_with, is_dense, get_device, get_tensor, ndimension, gradient, requires_grad_,
     ):  # fmt: skip
-        setattr(Tensor, function.__name__, function)
+        setattr(Tensor, function.__name__, function if function.__name__.startswith("__") else explained(function))
     for name, what in _NEVER.items():
         setattr(Tensor, name, _never(name, what))
     for name in _SPARSE_ONLY:

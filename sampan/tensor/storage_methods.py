@@ -14,6 +14,7 @@ from ..ops.arguments import dtype_name, known_shape
 from .autograd import no_grad
 from .build import OPS
 from .creation import to_array, to_tensor
+from .explained import explained
 
 Tensor = _rt.Tensor
 
@@ -174,4 +175,4 @@ def install_storage_methods() -> None:
         set_value, copy_, fill_, zero_, apply, apply_, set_, resize_, new_full,
         _new("new_zeros", 0, "zeros"), _new("new_ones", 1, "ones"), _new("new_empty", None, "any values"),
     ):  # fmt: skip
-        setattr(Tensor, function.__name__, function)
+        setattr(Tensor, function.__name__, explained(function))

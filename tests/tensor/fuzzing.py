@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import inspect
 import os
 import pickle
 import random
@@ -72,6 +73,12 @@ def public_functions() -> list[tuple[str, Callable[..., Any]]]:
     for module in ("", "nn.functional", "linalg", "fft", "signal", "geometric", "incubate.nn.functional"):
         for name, function in paddle.tensor.public_names(module).items():
             found[f"{module}.{name}".lstrip(".")] = function
+    for name in paddle.nn.functional.__all__:
+        function = getattr(paddle.nn.functional, name)
+        if callable(function) and not isinstance(function, type):
+            found.setdefault(f"nn.functional.{name}", function)
+    for name in paddle.geometric.__all__:
+        found[f"geometric.{name}"] = getattr(paddle.geometric, name)
     taken = {id(f) for f in found.values()}
     for name in dir(paddle.Tensor):
         method = getattr(paddle.Tensor, name)
@@ -140,7 +147,7 @@ def count_of(function: Callable[..., Any]) -> int:
     code = getattr(function, "definition", None)
     if code is not None:
         return len(code.parameters)
-    found = getattr(function, "__code__", None)
+    found = getattr(inspect.unwrap(function), "__code__", None)
     return min(found.co_argcount if found else 3, 8)
 
 

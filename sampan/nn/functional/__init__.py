@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 
 from ...tensor import OPS, public_names
+from ...tensor.explained import explained
 from ...tensor.replay import recordable
 
 globals().update(public_names("nn.functional"))
@@ -23,11 +24,11 @@ from .sequences import *  # noqa: E402, F403
 
 for _name, _value in list(globals().items()):
     if isinstance(_value, FunctionType) and _value.__module__.startswith(__name__ + "."):
-        globals()[_name] = recordable(f"nn.functional.{_name}")(_value)
+        globals()[_name] = recordable(f"nn.functional.{_name}")(explained(_value))
 
 __all__ = ["diag_embed", "flash_attention", "tanh", "tanh_"]
 __all__ += [
     name
     for name, value in globals().items()
-    if callable(value) and not name.startswith("_") and name not in ("FunctionType", "public_names", "recordable")
+    if callable(value) and not name.startswith("_") and name not in ("FunctionType", "explained", "public_names", "recordable")
 ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...base import dtypes
-from ...base.errors import DTypeError, ShapeError, message
+from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe, message
 from ...ir.builder import Type, current_builder
 from ...ir.program import Op, Value
 
@@ -82,6 +82,10 @@ def constant(value: Any, dtype: str, weak: bool = False) -> Value:
     builder = current_builder()
     if builder is None:
         raise RuntimeError("constant() was called outside of a Program being built")
+    if not isinstance(value, (bool, int, float, complex)):
+        raise ArgumentTypeError(message(f"{describe(value)} is no number", f"one of dtype {dtype} is needed"))
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise ArgumentError(message(f"{value} does not fit in 64 bits"))
     return builder.constant(value, dtype, weak)
 
 
@@ -108,7 +112,9 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def lift(x: Any, dtype: str) -> Value:
-    """x itself, or a Python number as a constant of this dtype."""
+    """x itself, or a Python number as a constant of this dtype. Raises DTypeError for a fraction beside integers, which would cut it."""
+    if isinstance(x, float) and not x.is_integer() and dtypes.kind(dtype) in "bui":
+        raise DTypeError(message(f"the tensor is {dtype}, and is computed with {x}", "", "cast it to a floating dtype first"))
     return x if isinstance(x, Value) else constant(x, dtype)
 
 

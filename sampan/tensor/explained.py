@@ -1,0 +1,101 @@
+"""Plain public functions whose failures name the argument: their annotations say what each may be."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .. import _rt
+from ..base.errors import ArgumentTypeError, SampanError, describe, message
+from ..ir.program import Value
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Kinds of errors that Python raises where an argument is of a type that the function was not written for.
+_BY_TYPE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+
+_WORDS = {
+    "Tensor": "a Tensor",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "True or False",
+    "str": "a string",
+    "None": "None",
+}
+_PLURALS = {"Tensor": "Tensors", "int": "integers", "float": "numbers", "bool": "bools", "str": "strings"}
+
+
+def explained(function: F) -> F:
+    """The function; when it fails, and an argument is not what its annotation says, the error says so.
+
+    Nothing is checked as long as nothing fails: a call costs no more than entering the wrapper.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _BY_TYPE as error:
+            if isinstance(error, SampanError) and str(error).startswith(f"{function.__name__}("):
+                raise
+            text = _misfit(function, args, kwargs)
+            if not text:
+                raise
+            raise ArgumentTypeError(text) from error
+
+    return call  # type: ignore[return-value]
+
+
+def _misfit(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """What is wrong with the first argument that does not fit its annotation; empty when all do."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return message(f"{function.__name__}(): {error}", f"it takes {signature}")
+    for name, value in bound.arguments.items():
+        parameter = signature.parameters[name]
+        annotation = inspect.formatannotation(parameter.annotation).strip("'")
+        is_plain = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if not is_plain or parameter.annotation is parameter.empty or value is parameter.default:
+            continue
+        kinds = _alternatives(annotation)
+        if not any(_fits(kind, value) for kind in kinds):
+            return message(f"{function.__name__}(): {name} is {describe(value)}", f"it must be {_wanted(kinds)}")
+    return ""
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """The parts of a union, split outside of brackets."""
+    return [part.strip() for part in re.split(r"\|(?![^\[]*\])", annotation)]
+
+
+def _wanted(kinds: list[str]) -> str:
+    words = []
+    for kind in kinds:
+        inside = re.fullmatch(r"(?:Sequence|list|tuple)\[(\w+).*\]", kind)
+        words.append(f"a list of {_PLURALS.get(inside[1], inside[1])}" if inside else _WORDS.get(kind, kind))
+    return " or ".join(words)
+
+
+def _fits(kind: str, value: Any) -> bool:
+    """Whether the value is of the annotated kind; true for kinds that are not known here."""
+    if isinstance(value, _rt.Tensor) and kind in ("int", "float", "bool"):
+        return value.size == 1
+    sequence = re.fullmatch(r"(?:Sequence|list|tuple)\[(\w+).*\]", kind)
+    if sequence:
+        return isinstance(value, (list, tuple)) and all(_fits(sequence[1], v) for v in value)
+    checks: dict[str, Callable[[Any], bool]] = {
+        "Tensor": lambda v: isinstance(v, (_rt.Tensor, Value)),
+        "int": lambda v: isinstance(v, (int, np.integer)) and not isinstance(v, bool),
+        "float": lambda v: isinstance(v, (int, float, np.number)),
+        "bool": lambda v: isinstance(v, (bool, int, np.bool_)),
+        "str": lambda v: isinstance(v, str),
+        "None": lambda v: v is None,
+    }
+    return kind not in checks or checks[kind](value)
