@@ -262,10 +262,10 @@ def rrelu(x: Any, lower: float = 0.125, upper: float = 1.0 / 3, is_test: bool = 
     tensors="x",
 )
 def assign(x: Any, output: Any = None, dst_place_type: int = 0) -> Any:
-    return OPS["assign"](x)
+    return OPS["clone"](x)
 
 
-@writes("assign", "clone")
+@writes("clone")
 def write_assign(emit: Any, x: Any) -> Any:
     return emit("assign", {"X": x})
 
