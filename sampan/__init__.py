@@ -51,7 +51,7 @@ _LAZY_NAMES = {
 _LAZY_MODULES = frozenset(
     (
         "nn optimizer io metric amp framework regularizer callbacks hapi jit linalg fft signal device distribution utils version random static sysconfig "
-        "geometric incubate vision"
+        "geometric incubate profiler vision"
     ).split()
 )
 

@@ -6,6 +6,7 @@
 
 #include <mutex>
 
+#include "base/allocator.h"
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
@@ -19,18 +20,22 @@ namespace {
 class CallRecorder final : public ProfileSink {
  public:
   struct Call {
-    std::string name;
-    int64_t begin_ns, end_ns;
+    std::string name, detail;
+    int64_t begin_ns, end_ns, begin_bytes, end_bytes;
     uint64_t thread;
   };
-  void record(const char* name, int64_t begin_ns, int64_t end_ns) override {
+  void record(const ProfileRecord& r) override {
     const std::lock_guard lock(mutex_);
-    calls_.push_back({name, begin_ns, end_ns, PyThread_get_thread_ident()});
+    calls_.push_back({r.name, r.detail, r.begin_ns, r.end_ns, r.begin_bytes, r.end_bytes, PyThread_get_thread_ident()});
   }
+  int64_t allocated_bytes() const override { return with_memory.load(std::memory_order_relaxed) ? memory_stats().allocated_bytes : 0; }
+  bool wants_details() const override { return with_shapes.load(std::memory_order_relaxed); }
   std::vector<Call> take_calls() {
     const std::lock_guard lock(mutex_);
     return std::exchange(calls_, {});
   }
+
+  std::atomic<bool> with_memory{false}, with_shapes{false};
 
  private:
   std::mutex mutex_;
@@ -45,8 +50,15 @@ CallRecorder& recorder() {
 nb::list stop_profile() {
   profile_sink.store(nullptr);
   instruction_sink.store(nullptr);
+  const bool is_detailed = recorder().with_memory || recorder().with_shapes;
   nb::list calls;
-  for (const auto& c : recorder().take_calls()) calls.append(nb::make_tuple(c.name, c.begin_ns, c.end_ns, c.thread));
+  for (const auto& c : recorder().take_calls()) {
+    if (is_detailed) {
+      calls.append(nb::make_tuple(c.name, c.begin_ns, c.end_ns, c.thread, c.begin_bytes, c.end_bytes, c.detail));
+    } else {
+      calls.append(nb::make_tuple(c.name, c.begin_ns, c.end_ns, c.thread));
+    }
+  }
   return calls;
 }
 
@@ -81,13 +93,18 @@ void bind_eager(nb::module_& m) {
   m.def("clear_caches", clear_interned_objects, "Forgets every signature.");
   m.def(
       "start_profile",
-      [](bool instructions) {
+      [](bool instructions, bool memory, bool shapes) {
         recorder().take_calls();
+        recorder().with_memory = memory;
+        recorder().with_shapes = shapes;
         profile_sink.store(&recorder());
         if (instructions) instruction_sink.store(&recorder());
       },
-      nb::arg("instructions") = false, "Record every call; with instructions, also those of Plans, named `kernel ...`, `native ...` or `host ...`.");
-  m.def("stop_profile", stop_profile, "(op, begin_ns, end_ns, thread) of every call since start_profile().");
+      nb::arg("instructions") = false, nb::arg("memory") = false, nb::arg("shapes") = false,
+      "Record every call; with instructions, also those of Plans, named `kernel ...`, `native ...` or `host ...`.");
+  m.def("stop_profile", stop_profile,
+        "(op, begin_ns, end_ns, thread) of every call since start_profile(); with memory or shapes also the bytes allocated before and after, and the "
+        "operands.");
 }
 
 }  // namespace sampan

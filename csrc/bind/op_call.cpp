@@ -197,6 +197,31 @@ bool write_out(const OpObject& op, PyObject* out, PyObject* result) {
   throw Error(ErrorKind::kIndex, std::string(op_name(op)) + "(): " + (name.empty() ? placeholder : name) + text.substr(placeholder.size()));
 }
 
+// "x float32[2, 3], y float32[3], axis=0": a call's tensors and plain settings, for profiles; a list of tensors by its first two.
+std::string operands_text(const OpObject& op, PyObject* const* args) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  for (size_t i = 0; i < op.parameters->size(); ++i) {
+    const std::string name = PyUnicode_AsUTF8((*op.parameters)[i].name);
+    PyObject* const o = args[i];
+    if (const Tensor* tensor = unwrap(o)) {
+      add(name + " " + layout_text(*tensor->layout));
+    } else if ((PyList_Check(o) || PyTuple_Check(o)) && PySequence_Fast_GET_SIZE(o) > 0 && is_tensor(PySequence_Fast_GET_ITEM(o, 0))) {
+      const Py_ssize_t count = PySequence_Fast_GET_SIZE(o);
+      for (Py_ssize_t k = 0; k < std::min<Py_ssize_t>(count, 2); ++k) {
+        if (const Tensor* tensor = unwrap(PySequence_Fast_GET_ITEM(o, k))) add(name + "[" + std::to_string(k) + "] " + layout_text(*tensor->layout));
+      }
+      if (count > 2) text += " and " + std::to_string(count - 2) + " more";
+    } else if (PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o) || PyList_Check(o) || PyTuple_Check(o)) {
+      const Owned shown(PyObject_Repr(o));
+      const char* const repr = shown ? PyUnicode_AsUTF8(shown.get()) : nullptr;
+      if (repr) add(name + "=" + repr);
+      else PyErr_Clear();
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* keyword_names) {
@@ -210,7 +235,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_
     args = bound;
   }
   try {
-    const ProfileScope profile([&op] { return op_name(op); });
+    const ProfileScope profile(profile_sink.load(std::memory_order_relaxed), [&op] { return op_name(op); }, [&] { return operands_text(op, args); });
     Owned result;
     try {
       OpCall call(op, args);

@@ -142,6 +142,18 @@ PlanHandle build(nb::handle input_layouts, nb::handle constants, nb::handle slot
   return {builder.finish(std::move(text), std::move(labels))};
 }
 
+nb::list instructions_of(const PlanHandle& self) {
+  nb::list list;
+  for (size_t i = 0; i < self.plan->instructions.size(); ++i) {
+    nb::list slots;
+    std::visit([&slots](const auto& instruction) {
+      for (const Operand& o : instruction.operands) slots.append(o.slot);
+    }, self.plan->instructions[i]);
+    list.append(nb::make_tuple(i < self.plan->labels.size() ? self.plan->labels[i] : std::string("instruction"), slots));
+  }
+  return list;
+}
+
 nb::list run(const PlanHandle& self, nb::handle tensors) {
   const Ref<Plan> plan = self.plan;
   std::vector<Ref<Tensor>> held;  // a host function or another thread may drop or rebind what the list holds
@@ -199,6 +211,14 @@ void bind_plan(nb::module_& m) {
                    })
       .def_prop_ro("arena_bytes", [](const PlanHandle& self) { return self.plan->arena_bytes; })
       .def_prop_ro("instruction_count", [](const PlanHandle& self) { return self.plan->instructions.size(); })
+      .def_prop_ro("instructions", instructions_of, "(label, slots of its operands in order) of each instruction; slots count inputs, constants, buffers.")
+      .def_prop_ro("output_slots",
+                   [](const PlanHandle& self) {
+                     nb::list list;
+                     for (const auto& o : self.plan->outputs) list.append(o.slot);
+                     return list;
+                   })
+      .def_prop_ro("constant_count", [](const PlanHandle& self) { return self.plan->constants.size(); })
       .def_prop_ro("text", [](const PlanHandle& self) { return self.plan->text; });
   m.def("native_names", native_names, "The names of all native primitives.");
 }

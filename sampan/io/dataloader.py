@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import spans
 from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from . import resume
 from .collate import default_collate_fn, to_tensors
@@ -278,6 +279,7 @@ class _Iterator:
     def __iter__(self) -> _Iterator:
         return self
 
+    @spans.watched("Dataloader", "DataLoader")
     def __next__(self) -> Any:
         if self.is_over:
             raise StopIteration
@@ -331,6 +333,7 @@ class _WorkerIterator(_Iterator):
         self._pool.submit(worker, self._asked, indices, self._asked < self._passed_over)
         self._asked += 1
 
+    @spans.watched("Dataloader", "DataLoader")
     def __next__(self) -> Any:
         if self.is_over:
             raise StopIteration

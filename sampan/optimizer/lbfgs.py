@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import spans
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..tensor import Tensor, to_tensor
 from ..tensor.functions import enable_grad, no_grad
@@ -117,6 +118,7 @@ class LBFGS(Optimizer):
 
     # ------------------------------------------------------------------ the step
 
+    @spans.watched("Optimization", "Optimization Step")
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor:
         """Follow up to ``max_iter`` directions.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import tensor
-from ..base import dtypes
+from ..base import dtypes, spans
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..regularizer import L1Decay, WeightDecayRegularizer
 from ..static.backward import append_backward
@@ -175,6 +175,7 @@ class Optimizer:
     # ------------------------------------------------------------------ the step
 
     @no_grad()
+    @spans.watched("Optimization", "Optimization Step")
     def step(self) -> None:
         """Update every parameter that has a gradient."""
         params = self._parameter_list

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .. import _rt
-from ..base import nest
+from ..base import nest, spans
 from ..base.errors import ArgumentError, ArgumentTypeError, AutogradError, UnsupportedError, message
 
 Tensor = _rt.Tensor
@@ -106,6 +106,7 @@ def _tensors(name: str, parameter: str, value: Any, none_allowed: bool = False) 
     return values
 
 
+@spans.watched("Backward", "Gradient Backward")
 def backward(
     tensors: Any, grad_tensors: Any = None, retain_graph: bool = False, *, dump_backward_graph_path: str | None = None
 ) -> None:
@@ -123,6 +124,7 @@ def backward(
     _rt.backward(roots, gradients, retain_graph)
 
 
+@spans.watched("Backward", "Gradient Backward")
 def tensor_backward(
     self: Tensor,
     grad_tensor: Tensor | None = None,

@@ -32,13 +32,13 @@ OpVersionPair 1:string:op_name 2:OpVersion:op_version
 OpVersionMap 1:OpVersionPair*:pair
 ProgramDesc 1:BlockDesc*:blocks 4:Version:version 5:OpVersionMap:op_version_map
 """
-_PACKAGE = "sampan.interchange"
 
 
-def _describe() -> Any:
+def message_class(package: str, messages: str, root: str) -> Any:
+    """The class of the message ``root``, from a description of it and of those that it holds: see this module's docstring."""
     field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="sampan/interchange.proto", package=_PACKAGE, syntax="proto2")
-    for line in _MESSAGES.strip().splitlines():
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package.replace('.', '/')}.proto", package=package, syntax="proto2")
+    for line in messages.strip().splitlines():
         name, *fields = line.split()
         described = file.message_type.add(name=name)
         for text in fields:
@@ -47,19 +47,15 @@ def _describe() -> Any:
             made = described.field.add(name=field_name, number=int(number))
             made.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
             if scalar[0].isupper():
-                made.type, made.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{scalar}"
+                made.type, made.type_name = field.TYPE_MESSAGE, f".{package}.{scalar}"
             else:
                 made.type = getattr(field, f"TYPE_{scalar.upper()}")
-    return file
-
-
-def _program_class() -> Any:
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(_describe())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.ProgramDesc"))
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{root}"))
 
 
-ProgramDesc = _program_class()
+ProgramDesc = message_class("sampan.interchange", _MESSAGES, "ProgramDesc")
 
 
 def parse(content: bytes, what: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base import dtypes, names
+from ...base import dtypes, names, spans
 from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
 from ...tensor import Parameter, Tensor, to_tensor
 from ...tensor.functions import dtype_name, no_grad
@@ -83,7 +83,8 @@ class Layer:
                 changed = hook(self, inputs)
                 if changed is not None:
                     inputs = changed if isinstance(changed, tuple) else (changed,)
-        outputs = self.forward(*inputs, **kwargs)
+        is_watched = spans.watcher is not None
+        outputs = spans.within("Forward", self, self.forward, inputs, kwargs) if is_watched else self.forward(*inputs, **kwargs)
         if self._forward_post_hooks:
             for hook in list(self._forward_post_hooks.values()):
                 changed = hook(self, inputs, outputs)
