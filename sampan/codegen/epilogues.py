@@ -93,13 +93,21 @@ def _match(op: Op, trace: Trace) -> Epilogue | None:
             return None
         at, text, leaf = found
         if leaf is not None:
-            if trace.leaves[leaf].value.dtype != out.dtype:
+            value_of = trace.leaves[leaf].value
+            if value_of.dtype != out.dtype or (text == "mul" and _is_repeated(value_of)):
                 return None
             operands.append(trace.leaves[leaf])
         steps.append(text)
     if out.dtype == "float64" and any(s.split(":")[0] not in _OF_WIDE for s in steps):
         return None
     return Epilogue(value, tuple(steps), tuple(operands))
+
+
+def _is_repeated(value: Value) -> bool:
+    """Whether the value repeats a smaller one: a product with such costs a native more than a kernel after it."""
+    while value.op is not None and value.op.name in ("reshape", "transpose"):
+        value = value.op.inputs[0]
+    return value.op is not None and value.op.name == "broadcast_to"
 
 
 class _Chain:

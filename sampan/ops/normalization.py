@@ -132,12 +132,17 @@ def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsil
 
 @op(operands=("x", "running_mean", "running_var", "weight", "bias"), tests="noempty")
 def batch_norm_infer(x, running_mean, running_var, weight, bias, epsilon, channel):
-    """x normalised by the running statistics."""
+    """x normalised by the running statistics: one product and one sum for each channel, which a convolution before it takes over."""
     wide = _wide(x)
+    mean, variance = (p.cast(v, wide.dtype) for v in (running_mean, running_var))
+    scale = p.rsqrt(p.add(variance, epsilon))
+    if weight is not None:
+        scale = p.mul(scale, p.cast(weight, wide.dtype))
+    shift = p.neg(p.mul(mean, scale))
+    if bias is not None:
+        shift = p.add(shift, p.cast(bias, wide.dtype))
     shape = _channel_shape(x, channel)
-    mean, variance = (p.reshape(p.cast(v, wide.dtype), shape) for v in (running_mean, running_var))
-    y = p.mul(p.sub(wide, mean), p.rsqrt(p.add(variance, epsilon)))
-    return p.cast(_affine(y, weight, bias, shape), x.dtype)
+    return p.cast(p.add(p.mul(wide, p.reshape(scale, shape)), p.reshape(shift, shape)), x.dtype)
 
 
 @op(

@@ -9,6 +9,7 @@ from sampan.ops.catalog import TABLE
 from sampan.passes.drop_dead import drop_dead
 from sampan.passes.expand_definitions import expand_definitions
 from sampan.passes.fold_constants import fold_constants
+from sampan.passes.fold_scales import fold_scales
 from sampan.passes.merge_common import merge_common
 from sampan.passes.narrow_broadcasts import narrow_broadcasts
 from sampan.passes.pipeline import PIPELINE, run_passes
@@ -170,6 +171,37 @@ def test_maps_of_repeated_values_are_computed_once():
 def test_a_map_with_an_operand_of_full_size_stays():
     body = "%0: float32[2, 3] = broadcast_to(%a) {shape=(2, 3)}\n  %1: float32[2, 3] = add(%0, %x)\n  return %1"
     assert_becomes(narrow_broadcasts, body, body, f"{X}, %a: float32[3]")
+
+
+_CONV = "strides=(1, 1), padding_low=(0, 0), padding_high=(0, 0), dilations=(1, 1), groups=1"
+
+
+def scaled_convolution(size: int, more: str = "") -> tuple[str, str]:
+    """The body of ``conv(x, w) * s``, and its arguments."""
+    out = f"float32[1, 4, {size}, {size}]"
+    body = f"""%y: {out} = conv(%x, %w) {{{_CONV}}}
+  %b: {out} = broadcast_to(%s) {{shape=(1, 4, {size}, {size})}}
+  %z: {out} = mul(%y, %b)
+  {more}return %z"""
+    return body, f"%x: float32[1, 2, {size}, {size}], %w: float32[4, 2, 1, 1], %s: float32[1, 4, 1, 1]"
+
+
+def test_factors_of_channels_go_into_a_smaller_weight():
+    before, arguments = scaled_convolution(8)
+    expected = f"""%3: float32[4, 1, 1, 1] = reshape(%s) {{shape=(4, 1, 1, 1)}}
+  %4: float32[4, 2, 1, 1] = broadcast_to(%3) {{shape=(4, 2, 1, 1)}}
+  %5: float32[4, 2, 1, 1] = mul(%w, %4)
+  %y: float32[1, 4, 8, 8] = conv(%x, %5) {{{_CONV}}}
+  return %y"""
+    assert_becomes(fold_scales, before, expected, arguments)
+
+
+def test_a_weight_is_not_scaled_in_place_of_a_smaller_or_shared_result():
+    small, arguments = scaled_convolution(1)
+    assert_becomes(fold_scales, small, small, arguments)
+    shared, arguments = scaled_convolution(8, "%u: float32[1, 4, 8, 8] = exp(%y)\n  ")
+    shared = shared.replace("return %z", "return %z, %u")
+    assert_becomes(fold_scales, shared, shared, arguments)
 
 
 def test_what_nothing_depends_on_is_dropped():
