@@ -213,6 +213,14 @@ def cast(x, dtype):
     return p.cast(x, dtype_name("cast", dtype))
 
 
+@op(tests="nograd noempty")
+def python_number(x):
+    """The 0-D tensor x as a Python number is to operators: it lifts the kind of another operand's dtype, never the width."""
+    made = p.reshape(p.mul(x, 1) if x.dtype != "bool" else x, ())
+    made.weak = True
+    return made
+
+
 def checked_probability(name: str, x: Value) -> Value:
     """x, checked at run time to lie in [0, 1]."""
     inside = p.bitwise_and(p.ge(x, 0), p.le(x, 1))

@@ -91,6 +91,29 @@ class _Branch:
             ]
 
 
+def join_blocks(
+    recorder: Recorder, condition: Variable, inners: tuple[Recorder, Recorder], pairs: Sequence[tuple[Variable, Variable]]
+) -> list[Variable]:
+    """End a branch whose sides were recorded: pairs of results of equal types, then what either side wrote. Gives the results."""
+    first, second = inners
+    written = {**first.written, **second.written}
+    ends = [*pairs, *(tuple(_resolved(inner, handle) for inner in inners) for handle in written.values())]
+    outer = {k: v for inner in inners for k, (v, _) in inner.captured.items()}
+    for n, inner in enumerate(inners):
+        inner.block.arguments = [inner.argument_for(v) for v in outer.values()]
+        inner.block.results = tuple(pair[n] for pair in ends)
+    kinds = [_merged(a, b) for a, b in ends]  # type: ignore[misc]
+    outputs = _append_control(recorder, "cond", (condition, *outer.values()), {}, (first.block, second.block), kinds)
+    for handle, new in zip(written.values(), outputs[len(pairs) :], strict=True):
+        recorder.write(handle, new)
+    return outputs[: len(pairs)]
+
+
+def _resolved(inner: Recorder, handle: Variable) -> Variable:
+    with inner.active():
+        return inner.resolve(handle)
+
+
 class _Joined:
     """Two recorded branches made alike: the same results, the same writes, the same captures."""
 
@@ -128,26 +151,9 @@ class _Joined:
                 fixed.append(None)
             else:
                 fixed.append(a)
-        written = {**first.inner.written, **second.inner.written}
-        for handle in written.values():
-            ends = []
-            for branch in self.branches:
-                with branch.inner.active():
-                    ends.append(branch.inner.resolve(handle))
-            pairs.append(self._alike(handle.name, *ends))
-        outer = {k: v for branch in self.branches for k, (v, _) in branch.inner.captured.items()}
-        blocks = []
-        for n, branch in enumerate(self.branches):
-            branch.inner.block.arguments = [branch.inner.argument_for(v) for v in outer.values()]
-            branch.inner.block.results = tuple(pair[n] for pair in pairs)
-            blocks.append(branch.inner.block)
-        outputs = _append_control(
-            self.recorder, "cond", (condition, *outer.values()), {}, tuple(blocks), [_merged(*p) for p in pairs]
-        )
+        outputs = join_blocks(self.recorder, condition, (first.inner, second.inner), pairs)
         results = iter(outputs)
         leaves = [next(results) if isinstance(a, Variable) else f for a, f in zip(first.operands, fixed, strict=True)]
-        for handle, new in zip(written.values(), results, strict=True):
-            self.recorder.write(handle, new)
         return nest.pack_like(first.result, leaves)
 
     def _name(self, number: int) -> str:
@@ -346,28 +352,31 @@ class _Loop:
         return found
 
     def _finish(self, test: Recorder, step: Recorder, kinds: list[Variable]) -> list[Any]:
-        count = len(kinds)
-        written = list(step.written.values())
-        befores = [self.recorder.resolve(handle) for handle in written]
-        outer = {k: v for inner in (test, step) for k, (v, _) in inner.captured.items()}
-        more = [v for v in outer.values() if all(v is not b for b in befores)]
-        for inner in (test, step):
-            inner.block.arguments = [*inner.block.arguments[:count], *(inner.argument_for(v) for v in (*befores, *more))]
-        with step.active():
-            step.block.results = (*step.block.results, *(step.resolve(handle) for handle in written))
-        all_kinds = [*kinds, *(_merged(b, r) for b, r in zip(befores, step.block.results[count:], strict=True))]  # type: ignore[arg-type]
-        outputs = _append_control(
-            self.recorder,
-            "while",
-            (*self.starts, *befores, *more),
-            {CARRIED: len(all_kinds)},
-            (test.block, step.block),
-            all_kinds,
-        )
-        for handle, new in zip(written, outputs[count:], strict=True):
-            self.recorder.write(handle, new)
-        result: list[Any] = nest.pack_like(self.values, outputs[:count])
+        outputs = finish_loop(self.recorder, test, step, self.starts, kinds)
+        result: list[Any] = nest.pack_like(self.values, outputs)
         return result
+
+
+def finish_loop(
+    recorder: Recorder, test: Recorder, step: Recorder, starts: Sequence[Variable], kinds: Sequence[Variable]
+) -> list[Variable]:
+    """End a loop whose condition and body were recorded. Gives what it carries, after the last round."""
+    count = len(kinds)
+    written = list(step.written.values())
+    befores = [recorder.resolve(handle) for handle in written]
+    outer = {k: v for inner in (test, step) for k, (v, _) in inner.captured.items()}
+    more = [v for v in outer.values() if all(v is not b for b in befores)]
+    for inner in (test, step):
+        inner.block.arguments = [*inner.block.arguments[:count], *(inner.argument_for(v) for v in (*befores, *more))]
+    with step.active():
+        step.block.results = (*step.block.results, *(step.resolve(handle) for handle in written))
+    all_kinds = [*kinds, *(_merged(b, r) for b, r in zip(befores, step.block.results[count:], strict=True))]  # type: ignore[arg-type]
+    outputs = _append_control(
+        recorder, "while", (*starts, *befores, *more), {CARRIED: len(all_kinds)}, (test.block, step.block), all_kinds
+    )
+    for handle, new in zip(written, outputs[count:], strict=True):
+        recorder.write(handle, new)
+    return outputs[:count]
 
 
 def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, name: str | None = None) -> Any:

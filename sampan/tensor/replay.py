@@ -23,6 +23,7 @@ from .expander import RULES, Expander
 #: Attributes of recorded Ops beside those of the call itself.
 DYNAMIC = "@dynamic"  # runs at once, for its sizes or attributes depend on data: how many of its last inputs stand in attributes
 PRECISION = "@precision"  # the key of the operand rule that the call was recorded under
+EFFECT = "@effect"  # acts outside of the Program: it is kept though nothing uses its results
 WRITES = "@writes"  # of a Python function: which inputs it writes; its last outputs are what they become
 FORWARD = "@forward"  # of a gradient: the name of the forward Op, whose inputs come first
 COUNT = "@count"  # of a gradient: how many inputs the forward Op has
@@ -194,6 +195,7 @@ class Replay:
             for variable, value in zip(op.outputs, outputs, strict=True):
                 if is_tracked and getattr(variable, "stop_gradient", False) and dtypes.is_differentiable(value.dtype):
                     value = p.detach(value)
+                value.weak = variable.weak
                 self.values[id(variable)] = value
 
     def _expand(self, key: Op, name: str, attributes: dict[str, Any], inputs: list[Value]) -> _Expansion:

@@ -125,7 +125,10 @@ class Runner:
         count = len(targets)
 
         def body(updated: list[Value], others: list[Value]) -> tuple[Value, ...]:
-            known = dict(zip(map(id, operands), [*updated, *others], strict=True))
+            values = [*updated, *others]
+            for value, operand in zip(values, operands, strict=True):
+                value.weak = operand.weak
+            known = dict(zip(map(id, operands), values, strict=True))
             replay = Replay(current_builder(), known)  # type: ignore[arg-type]
             replay.run(ops)
             return tuple(replay.values[id(v)] for v in (*(v for _, v in updates), *results))

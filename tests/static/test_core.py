@@ -465,3 +465,9 @@ def test_programs_under_the_interpreter():
         np.testing.assert_allclose(run([y], {"x": given})[0], compiled, rtol=1e-6)
     finally:
         paddle.set_flags({"FLAGS_interpret": False})
+
+
+def test_python_numbers_never_widen_a_recorded_result():
+    x = static.data("x", [2])
+    a, b = run([x + 1.0, x * 2], {"x": floats(2)})
+    assert a.dtype == b.dtype == np.float32
