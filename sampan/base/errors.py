@@ -43,6 +43,10 @@ class UnsupportedError(SampanError, NotImplementedError):
     """A feature that this build, device or mode does not have."""
 
 
+class ConversionError(SampanError, RuntimeError):
+    """Eager code cannot become part of a Program as it is written."""
+
+
 class IRError(SampanError):
     """A Program breaks a rule of the IR: a fault in sampan or in hand-written IR, not in a model."""
 

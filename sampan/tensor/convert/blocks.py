@@ -1,0 +1,78 @@
+"""What conversion asks of the Program that is being recorded: nested blocks for branches and loops, and Values for what they use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from ...ir.program import Value
+
+
+class Branches(Protocol):
+    """A branch that is being recorded: two blocks, which can be entered again to add what they give."""
+
+    def side(self, holds: bool) -> AbstractContextManager[Any]:
+        """Record into the block for a condition that holds, or the other."""
+
+    def finish(self, when_true: Sequence[Value], when_false: Sequence[Value]) -> list[Value]:
+        """End both blocks with these results, of equal types; gives the branch's results."""
+
+
+class Loop(Protocol):
+    """A loop that is being recorded; without ``finish`` it leaves no trace."""
+
+    arguments: list[Value]
+
+    def body(self) -> AbstractContextManager[Any]:
+        """Record into the body."""
+
+    def finish(self, results: Sequence[Value]) -> list[Value]:
+        """End the body with the next round's arguments, of which the first says whether there is one; gives what they are after the loop."""
+
+
+class Blocks(Protocol):
+    """The Program that is being recorded."""
+
+    def branches(self, condition: Value) -> Branches:
+        """A new branch at this place."""
+
+    def loop(self, initial: Sequence[Value], kinds: Sequence[Any]) -> Loop:
+        """A new loop at this place, carrying values of these kinds. The first value says whether it runs at all."""
+
+    def value(self, tensor: Any) -> Value:
+        """A Value of the innermost block for a tensor or Value."""
+
+    texts: Any  # what texts were made of
+
+    def print(self, args: Sequence[Any], options: dict[str, Any]) -> None:
+        """Print when the Program runs, at this place."""
+
+    def check(self, condition: Value, told: Any) -> None:
+        """Raise AssertionError when the Program runs and the condition does not hold."""
+
+    def fail(self, error: BaseException) -> None:
+        """Raise the exception when the Program runs and comes to this place."""
+
+
+_thread = threading.local()
+
+
+def current() -> Blocks | None:
+    """What this thread is recording, or None."""
+    return getattr(_thread, "blocks", None)
+
+
+class recording:
+    """A context manager: converted functions record into these blocks inside it."""
+
+    def __init__(self, blocks: Blocks | None) -> None:
+        self._blocks = blocks
+
+    def __enter__(self) -> None:
+        self._outer = current()
+        _thread.blocks = self._blocks
+
+    def __exit__(self, *error: Any) -> None:
+        _thread.blocks = self._outer

@@ -1,0 +1,216 @@
+"""What converted code calls: functions that are converted themselves, Python's own functions where they meet tensors, and changes of containers."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any
+
+from ... import _rt
+from ...base.errors import ShapeError, message
+from ..build import OPS
+from . import journal, numbers
+from .blocks import current
+from .branches import choose, located
+from .functions import converted
+from .guards import note_layer
+from .iteration import Symbolic, convert_enumerate, convert_map, convert_range, convert_reversed, convert_zip, items, size_of
+from .merging import is_symbolic, is_tensor
+from .numbers import Number
+
+
+def as_symbolic(value: Any) -> Any:
+    """While a Program is recorded, a Value for an eager tensor, whose elements may differ in the next run; anything else as it is."""
+    blocks = current()
+    return blocks.value(value) if blocks is not None and isinstance(value, _rt.Tensor) else value
+
+
+def truth(value: Any) -> Any:
+    """``bool(value)``: a Number where only a run knows."""
+    value = as_symbolic(value)
+    if isinstance(value, Number):
+        return value if value.kind is bool else value != 0
+    if not is_symbolic(value):
+        return bool(value)
+    _require_one_element(value, "has no single truth value", "use .any() or .all()")
+    return numbers.cast(value, bool)
+
+
+def _require_one_element(value: Any, what: str, fix: str) -> None:
+    if any(n not in (1, -1) for n in value.shape):
+        raise ShapeError(message(f"a tensor of shape {list(value.shape)} {what}", "only a tensor of one element has one", fix))
+
+
+def _number_caster(kind: type) -> Callable[..., Any]:
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        value: Any = as_symbolic(args[0]) if len(args) == 1 and not kwargs else None
+        if isinstance(value, Number):
+            return numbers.of(numbers.as_kind(value, kind))
+        if is_symbolic(value):
+            if kind is bool:
+                return truth(value)
+            _require_one_element(value, f"cannot become {'an int' if kind is int else 'a float'}", "index it first")
+            return numbers.cast(value, kind)
+        return kind(*args, **kwargs)
+
+    return convert
+
+
+def convert_len(value: Any) -> Any:
+    """``len``, also of tensors with an unknown first size."""
+    if is_symbolic(value) and value.ndim and value.shape[0] == -1:
+        return size_of(value, 0)
+    if isinstance(value, Symbolic):
+        return value.length
+    return len(value)
+
+
+def convert_isinstance(value: Any, classes: Any) -> bool:
+    """``isinstance``: a symbolic value is what it will be in eager mode."""
+    if isinstance(value, Number):
+        return issubclass(value.kind, classes)
+    if is_symbolic(value):
+        return issubclass(_rt.Tensor, classes) or isinstance(value, classes)
+    return isinstance(value, classes)
+
+
+def convert_any(iterable: Any) -> Any:
+    """``any``, also of symbolic truths."""
+    return _chain(iter(items(iterable)), True)
+
+
+def convert_all(iterable: Any) -> Any:
+    """``all``, also of symbolic truths."""
+    return _chain(iter(items(iterable)), False)
+
+
+def _chain(remaining: Any, ends: bool) -> Any:
+    for value in remaining:
+        found = truth(value)
+        if is_symbolic(found):
+            rest = functools.partial(_chain, remaining, ends)
+            here = functools.partial(bool, ends)
+            return choose(found, here if ends else rest, rest if ends else here, "any()" if ends else "all()")
+        if found is ends:
+            return ends
+    return not ends
+
+
+def _extreme(name: str, original: Callable[..., Any], operator: str) -> Callable[..., Any]:
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        found = list(items(args[0])) if len(args) == 1 and not isinstance(args[0], Symbolic) else list(args)
+        if not any(is_symbolic(as_symbolic(v)) for v in found):
+            return original(found, **kwargs) if len(args) == 1 else original(*args, **kwargs)
+        if kwargs:
+            raise located(
+                f"{name}() with key= or default= has tensors among its arguments",
+                "only a run knows which of them wins",
+                f"use paddle.{name}imum() or .{name}()",
+            )
+        best = found[0]
+        for value in found[1:]:
+            is_better = value < best if operator == "<" else value > best
+            kept, other = best, value
+            best = _choice(truth(is_better), other, kept, f"{name}()")
+        return best
+
+    return convert
+
+
+def _choice(condition: Any, when_true: Any, when_false: Any, what: str) -> Any:
+    if not is_symbolic(condition):
+        return when_true if condition else when_false
+    return choose(condition, lambda: when_true, lambda: when_false, what)
+
+
+def convert_print(*args: Any, **kwargs: Any) -> None:
+    """``print``: while a Program is recorded, at every run of it."""
+    blocks = current()
+    if blocks is None:
+        print(*args, **kwargs)
+    else:
+        blocks.print(args, kwargs)
+
+
+def convert_str(*args: Any, **kwargs: Any) -> str:
+    """``str``: of a symbolic value a token, which the run replaces."""
+    blocks = current()
+    if blocks is None or len(args) != 1 or kwargs:
+        return str(*args, **kwargs)
+    return blocks.texts.text(args[0])  # type: ignore[no-any-return]
+
+
+def convert_round(value: Any, *digits: Any) -> Any:
+    """``round``, also of symbolic numbers without digits."""
+    if isinstance(value, Number) and not digits:
+        return value if value.kind is int else numbers.of(OPS["cast"](OPS["round"](numbers.as_kind(value, float)), "int64"))
+    return round(value, *digits)
+
+
+def convert_partial(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """``functools.partial`` of the converted function."""
+    return functools.partial(call(function), *args, **kwargs)
+
+
+_REPLACED: dict[Any, Callable[..., Any]] = {
+    builtins.int: _number_caster(int), builtins.float: _number_caster(float), builtins.bool: _number_caster(bool), builtins.len: convert_len,
+    builtins.range: convert_range, builtins.enumerate: convert_enumerate, builtins.zip: convert_zip, builtins.reversed: convert_reversed,
+    builtins.isinstance: convert_isinstance, builtins.any: convert_any, builtins.all: convert_all, builtins.print: convert_print, builtins.str: convert_str,
+    builtins.max: _extreme("max", max, ">"), builtins.min: _extreme("min", min, "<"), builtins.round: convert_round,
+    functools.partial: convert_partial,
+}  # fmt: skip
+#: Python's functions that take functions or many items.
+_REPLACED[builtins.map] = convert_map(lambda function: call(function))
+#: Methods of tensors that need the elements, which a recorded Program does not have.
+_READERS = frozenset({"item", "numpy", "tolist", "numpy_view", "__array__"})
+
+
+def call(function: Any) -> Any:
+    """What to call in the place of the function."""
+    if isinstance(function, (FunctionType, MethodType)):
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, _rt.Tensor) and current() is not None:
+            return _tensor_method(function, owner)
+        return converted(function)
+    if isinstance(function, BuiltinMethodType):
+        owner = function.__self__
+        kind: Any = type(owner)
+        changing = journal.CHANGING.get(kind)
+        if changing is not None and function.__name__ in changing:
+            journal.watch(owner, "")
+            return function
+    try:
+        replaced = _REPLACED.get(function)
+    except TypeError:  # not hashable
+        replaced = None
+    if replaced is not None:
+        return replaced
+    if isinstance(function, functools.partial):
+        return functools.partial(call(function.func), *function.args, **function.keywords)
+    return function if isinstance(function, type) else converted(function)
+
+
+def running_layer(layer: Any) -> Any:
+    """What to call in the place of the layer's ``forward`` while a Program is recorded."""
+    note_layer(layer)
+    return call(layer.forward)
+
+
+def _tensor_method(function: Any, owner: Any) -> Any:
+    if function.__name__ in _READERS:
+        raise located(
+            f".{function.__name__}() of a tensor inside a function that is being converted",
+            "its elements are those of this moment; a later run of the Program would still use them",
+            "use the tensor itself, or leave this function eager with jit.not_to_static",
+        )
+    return function
+
+
+def readable_shape(value: Any) -> Any:
+    """``value.shape``: with Numbers for sizes that only a run knows."""
+    shape = value.shape
+    if is_symbolic(value) and is_tensor(value) and -1 in shape and current() is not None:
+        return type(shape)(size_of(value, k) if n == -1 else n for k, n in enumerate(shape))
+    return shape

@@ -1,0 +1,309 @@
+"""Recording loops: what they carry from round to round is found by recording the body until nothing new turns up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...base import nest
+from . import journal, numbers
+from .blocks import Loop
+from .branches import State, _blocks, choose, guarded, is_unchanged, leave_only, located, raising, record
+from .exits import CODES, LEAVE_BREAK, NORMAL, RAISES, Exit, known
+from .iteration import Symbolic
+from .journal import UNBOUND, Journal, Place
+from .merging import NOTHING, Differs, Kind, common_kind, convert, described, is_symbolic, is_tensor, kind_of, received, same
+from .names import BREAK, CONTINUE, RETURN
+from .numbers import Number
+from .statements import Site
+
+#: How often a body is recorded again for what turned out to be carried.
+MOST_TRIES = 12
+
+
+class Again(Exception):
+    """The body has to be recorded again: what the loop carries changed."""
+
+
+@dataclass
+class Carried:
+    """One variable or place that may change from round to round, and its leaves' kinds; None for leaves that stay as they are."""
+
+    label: str
+    start: Any
+    kinds: list[Kind | None]
+    is_needed: bool = True
+
+    @staticmethod
+    def of(label: str, start: Any, is_needed: bool = True) -> Carried:
+        """Tensors and symbolic numbers are carried; Python numbers only once they are found to change."""
+        leaves = nest.flatten(start)
+        kinds = [kind_of(v) if is_tensor(v) or isinstance(v, Number) else None for v in leaves]
+        return Carried(label, start, kinds, is_needed)
+
+
+@dataclass
+class Recording:
+    """A loop over tensors. ``advance`` binds the next item of a ``for`` loop, and gives whether there is another after it."""
+
+    site: Site
+    state: State
+    body: Callable[[], Exit | None]
+    test: Callable[[], Any] | None = None
+    items: Symbolic | None = None
+    target: Callable[[Any], Any] | None = None
+    exit: Exit | None = None  # that a round before the loop may have left by
+    variables: dict[str, Carried] = field(default_factory=dict)
+    places: dict[tuple[int, str], tuple[Place, Carried]] = field(default_factory=dict)
+    ways: frozenset[str] = frozenset()
+    value: Carried | None = None
+
+    def record(self, runs: Any) -> Exit | None:
+        """Record the loop, which begins where ``runs`` holds; sets the variables, and gives how it ends."""
+        if self.site.refused:
+            raise located(
+                f"this loop depends on a tensor and cannot be recorded: {self.site.refused}",
+                "",
+                "return the value in place of writing it",
+            )
+        before = self.state.read()
+        live = self.site.live
+        around = live.next_round | live.after
+        for name, start in before.items():
+            if start is not UNBOUND:
+                self.variables[name] = Carried.of(f"the variable '{name}'", start, name in around)
+        if self.exit is not None:
+            self.ways = self.exit.ways
+            if RETURN in self.ways:
+                self.value = Carried.of("what the function returns", self.exit.value)
+        for _ in range(MOST_TRIES):
+            self.state.write(before)
+            try:
+                return self._attempt(runs, before)
+            except Again:
+                continue
+        raise located(
+            "what this loop carries changes in every round",
+            "a recorded loop needs values of one type",
+            "keep the types of its variables",
+        )
+
+    # ------------------------------------------------------------------ one recording of the body
+
+    def _all(self) -> list[Carried]:
+        found = [c for c in self.variables.values() if c.is_needed] + [c for _, c in self.places.values()]
+        return found if self.value is None else [*found, self.value]
+
+    def _attempt(self, runs: Any, before: dict[str, Any]) -> Exit | None:
+        carried = self._all()
+        has_code = bool(self.ways)
+        counter = [numbers.as_kind(0, int)] if self.items is not None else []
+        code = [numbers.as_kind(0 if self.exit is None else self.exit.code, int)] if has_code else []
+        starts = [convert(v, k) for c in carried for v, k in zip(nest.flatten(c.start), c.kinds, strict=True) if k is not None]
+        extra = len(counter) + len(code)
+        kinds = [Kind("bool"), *[Kind("int64")] * extra, *(k for c in carried for k in c.kinds if k is not None)]
+        loop: Loop = _blocks().loop([numbers.as_kind(runs, bool), *counter, *code, *starts], kinds)
+        with loop.body(), Journal() as changes:
+            try:
+                results = self._round(loop.arguments[1:], carried, before, changes)
+            finally:
+                changes.undo()
+        found = loop.finish(results)[1:]
+        self.state.write(dict.fromkeys(before, UNBOUND))
+        self._put(carried, found[extra:])
+        if not has_code:
+            return None
+        ways = self.ways | {NORMAL}
+        return known(ways, numbers.of(found[len(counter)]), self._value_after(carried, found[extra:]))
+
+    def _round(
+        self, arguments: Sequence[Any], carried: list[Carried], before: dict[str, Any], changes: Journal
+    ) -> list[Any]:  # fmt: skip
+        """Record one round; gives the next one's arguments."""
+        has_counter, has_code = self.items is not None, bool(self.ways)
+        position = numbers.of(arguments[0]) if has_counter else None
+        self._enter(carried, arguments[has_counter + has_code :])
+        with guarded("a loop"):
+            if self.items is not None and self.target is not None:
+                self.target(self.items.item(position))
+            exit = raising(self.body)
+        if exit is RAISES:
+            exit = LEAVE_BREAK  # nothing follows
+        exit = None if exit is None else leave_only(exit, CONTINUE)
+        ends = self._ends(before, changes, exit)
+        following = position + 1 if position is not None else None
+        with guarded("the condition of a loop"):
+            goes_on = self._goes_on(exit, following)
+        results = [numbers.as_kind(goes_on, bool)]
+        results += [numbers.as_kind(following, int)] if has_counter else []
+        results += [numbers.as_kind(0 if exit is None else exit.code, int)] if has_code else []
+        results += [convert(v, k) for end in ends for v, k in end]
+        self._require_nothing_new(before, changes)
+        return results
+
+    def _enter(self, carried: Sequence[Carried], arguments: Sequence[Any]) -> None:
+        """Give the variables and places this round's values."""
+        self.state.write({name: UNBOUND for name, c in self.variables.items() if not c.is_needed})
+        self._put(carried, arguments)
+
+    def _put(self, carried: Sequence[Carried], values: Sequence[Any]) -> None:
+        remaining = iter(values)
+        made = {id(c): _filled(c, remaining) for c in carried}
+        self.state.write({name: made[id(c)] for name, c in self.variables.items() if c.is_needed})
+        for place, c in self.places.values():
+            journal.change(place, made[id(c)])
+
+    def _value_after(self, carried: Sequence[Carried], values: Sequence[Any]) -> Any:
+        if self.value is None:
+            return None
+        remaining = iter(values)
+        return [_filled(c, remaining) for c in carried][-1]
+
+    def _goes_on(self, exit: Exit | None, following: Any) -> Any:
+        def more() -> Any:
+            if self.items is not None:
+                return following < self.items.length
+            return True if self.test is None else self.test()
+
+        if exit is None:
+            return more()
+        if NORMAL not in exit.ways:
+            return False
+        return choose(exit.code == CODES[NORMAL], more, lambda: False, "the condition of a loop")
+
+    # ------------------------------------------------------------------ what the loop carries
+
+    def _ends(self, before: dict[str, Any], changes: Journal, exit: Exit | None) -> list[list[tuple[Any, Kind]]]:
+        """What each carried thing is after the round, leaf by leaf; raises Again when there is more to carry."""
+        again = False
+        after = self.state.read()
+        for name, end in after.items():
+            if before[name] is UNBOUND:
+                self._check_new(name, end)
+                continue
+            carried = self.variables[name]
+            if end is UNBOUND and exit is not None and NORMAL not in exit.ways:  # nobody reads it on any way out
+                end = after[name] = _never_read(carried)
+            if carried.is_needed:
+                again |= self._widened(carried, end)
+        for key, (place, old) in changes.old.items():
+            now = place.read()
+            if key not in self.places and not is_unchanged(old, now):
+                self.places[key] = (place, Carried.of(str(place), old))
+                again = True
+            if key in self.places:
+                again |= self._widened(self.places[key][1], now)
+        ways = frozenset() if exit is None else exit.ways - {NORMAL}
+        if not ways <= self.ways:
+            self.ways |= ways
+            again = True
+        value = exit.value if exit is not None and RETURN in exit.ways else NOTHING
+        if value is not NOTHING and self.value is None:
+            self.value = Carried("what the function returns", nest.map_structure(lambda v: NOTHING if is_symbolic(v) else v, value),
+                                 [kind_of(v) if is_symbolic(v) else None for v in nest.flatten(value)])  # fmt: skip
+            again = True
+        elif value is not NOTHING and self.value is not None:
+            again |= self._widened(self.value, value)
+        if again:
+            raise Again
+        found = [_leaves(c, after[name]) for name, c in self.variables.items() if c.is_needed]
+        found += [_leaves(c, place.read()) for place, c in self.places.values()]
+        if self.value is not None:
+            found.append(_leaves(self.value, self.value.start if value is NOTHING else value))
+        return found
+
+    def _check_new(self, name: str, end: Any) -> None:
+        live = self.site.live
+        if end is UNBOUND or name not in live.after | live.next_round:
+            return
+        raise located(
+            f"the variable '{name}' is first set inside the loop of line {self.site.line}, and read after it or in the next round",
+            "how often the loop runs depends on a tensor; it may not run at all, and the variable would have no value",
+            f"set '{name}' before the loop",
+        )
+
+    def _widened(self, carried: Carried, end: Any) -> bool:
+        """Whether the kinds of what is carried changed, so that it holds the round's end too."""
+        leaves, starts = nest.flatten(end), nest.flatten(carried.start)
+        if _form(end) != _form(carried.start):
+            raise self._differs(
+                carried,
+                f"it is {_words(carried.start)} before the loop and {_words(end)} after a round",
+                "keep its length and structure",
+            )
+        changed = False
+        for k, (start, leaf, kind) in enumerate(zip(starts, leaves, carried.kinds, strict=True)):
+            if leaf is NOTHING or (kind is None and (start is leaf or (not is_symbolic(leaf) and same(start, leaf)))):
+                continue
+            try:
+                new = common_kind(start if kind is None else kind, leaf)
+            except Differs as error:
+                text = str(error.args[0]).replace("on one side", "before the loop").replace("on the other", "after a round")
+                raise self._differs(carried, text, error.args[1]) from None
+            if new != kind:
+                carried.kinds[k] = new
+                changed = True
+        return changed
+
+    def _differs(self, carried: Carried, why: str, fix: str) -> Exception:
+        return located(f"{carried.label} changes in the loop of line {self.site.line}, which depends on a tensor: {why}", "", fix)
+
+    def _require_nothing_new(self, before: dict[str, Any], changes: Journal) -> None:
+        """The condition may have changed things too, after the round's ends were taken."""
+        if any(key not in self.places and not is_unchanged(old, place.read()) for key, (place, old) in changes.old.items()):
+            raise located(
+                "the condition of this loop changes a Python object",
+                "a recorded loop cannot carry that",
+                "change it in the loop's body",
+            )
+
+
+def _never_read(carried: Carried) -> Any:
+    """The value of a variable that nothing reads any more."""
+    if not isinstance(carried.start, (list, tuple, dict)):
+        return carried.start if carried.kinds[0] is None else NOTHING
+    leaves = zip(nest.flatten(carried.start), carried.kinds, strict=True)
+    return nest.pack_like(carried.start, [v if k is None else NOTHING for v, k in leaves])
+
+
+def _form(tree: Any) -> Any:
+    """The structure of nested containers."""
+    if isinstance(tree, dict):
+        return dict, tuple((k, _form(v)) for k, v in tree.items())
+    if isinstance(tree, (list, tuple)):
+        return type(tree), tuple(map(_form, tree))
+    return None
+
+
+def _words(tree: Any) -> str:
+    return f"a {type(tree).__name__} of {len(tree)}" if isinstance(tree, (list, tuple, dict)) else described(tree)
+
+
+def _leaves(carried: Carried, end: Any) -> list[tuple[Any, Kind]]:
+    return [(v, k) for v, k in zip(nest.flatten(end), carried.kinds, strict=True) if k is not None]
+
+
+def _filled(carried: Carried, values: Any) -> Any:
+    """What is carried with its leaves taken from the values."""
+    leaves = [
+        received(next(values), k) if k is not None else v for v, k in zip(nest.flatten(carried.start), carried.kinds, strict=True)
+    ]
+    return nest.pack_like(carried.start, leaves) if isinstance(carried.start, (list, tuple, dict)) else leaves[0]
+
+
+def finish(site: Site, exit: Exit | None, orelse: Callable[[], Exit | None] | None, state: State) -> Exit | None:
+    """After a loop: its ``else`` where it was not left early; leaving by ``break`` counts as completing from here on."""
+    if exit is None:
+        return orelse() if orelse is not None else None
+    if orelse is None or NORMAL not in exit.ways:
+        return leave_only(exit, BREAK)
+    other = known(exit.ways - {NORMAL}, exit.code, exit.value)
+    return record(site, exit.code == CODES[NORMAL], orelse, lambda: other and leave_only(other, BREAK), state)
+
+
+def round_site(site: Site) -> Site:
+    """The site of one round of a loop, after which another may come."""
+    live = site.live
+    around = live.next_round | live.after
+    return replace(site, live=replace(live, after=around, on_continue=around, on_break=live.after))

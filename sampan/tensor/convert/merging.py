@@ -1,0 +1,209 @@
+"""What a variable is after a recorded branch, from what it is after either side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ... import _rt
+from ...base import dtypes
+from ...ir.program import Value
+from ..build import OPS
+from . import numbers
+from .blocks import current
+from .journal import UNBOUND
+
+#: A value that is never read: of a variable on a path that left before it was set.
+NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "nothing"})()
+#: Plain values that are alike when they are equal.
+_COMPARABLE = (str, bytes, int, float, complex, bool, type(None), range, frozenset, _rt.DType)
+
+
+class Differs(Exception):
+    """Two sides cannot be one; args: what is wrong, how to fix it."""
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it is a tensor, eager or symbolic, and not a number."""
+    return isinstance(value, (_rt.Tensor, Value)) and not isinstance(value, numbers.Number)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The type of a merged leaf. ``number``: the Python type where it is a number; else a tensor's dtype, shape (-1 for unknown sizes), and whether
+    gradients flow through it."""
+
+    dtype: str
+    shape: tuple[int, ...] = ()
+    number: type | None = None
+    is_tracked: bool = False
+
+    def __str__(self) -> str:
+        return self.number.__name__ if self.number else f"{self.dtype}{list(self.shape)}"
+
+
+def kind_of(value: Any) -> Kind | None:
+    """The kind of a tensor or number; None for anything else."""
+    if numbers.is_number(value):
+        kind = numbers.kind_of(value)
+        return Kind(numbers.DTYPES[kind], (), kind)
+    if is_tensor(value):
+        return Kind(
+            str(getattr(value.dtype, "name", value.dtype)), tuple(value.shape), None, not getattr(value, "stop_gradient", True)
+        )
+    return None
+
+
+def common_kind(a: Any, b: Any) -> Kind:
+    """The kind that holds both; raises Differs."""
+    first, second = (v if isinstance(v, Kind) else kind_of(v) for v in (a, b))
+    if first is None or second is None:
+        raise Differs(
+            f"it is {described(a)} on one side and {described(b)} on the other", "give it a value of the same type on both sides"
+        )
+    if first.number and second.number:
+        if first.number is not second.number:
+            raise Differs(f"it is {described(a)} on one side and {described(b)} on the other", "make both the same Python type")
+        return first
+    if first.number or second.number:
+        tensor, number = (second, first) if first.number else (first, second)
+        _require_holds(tensor, number)
+        return tensor
+    if first.dtype != second.dtype:
+        raise Differs(f"it is {first} on one side and {second} on the other", "cast one of them with .astype()")
+    if len(first.shape) != len(second.shape):
+        raise Differs(
+            f"its shape is {list(first.shape)} on one side and {list(second.shape)} on the other",
+            "give it as many axes on both sides",
+        )
+    shape = tuple(n if n == m else -1 for n, m in zip(first.shape, second.shape, strict=True))
+    return Kind(first.dtype, shape, None, first.is_tracked or second.is_tracked)
+
+
+def _require_holds(tensor: Kind, number: Kind) -> None:
+    order = (bool, int, float)
+    held = {"b": bool, "i": int, "u": int}.get(dtypes.kind(tensor.dtype), float)
+    if (
+        any(n != 1 for n in tensor.shape)
+        or order.index(number.number) > order.index(held)
+        or (number.number is bool) != (held is bool)
+    ):  # type: ignore[arg-type]
+        raise Differs(
+            f"it is a tensor {tensor} on one side and a Python {number} on the other",
+            f"make the {number} a tensor of that shape and dtype",
+        )
+
+
+def convert(value: Any, kind: Kind) -> Value:
+    """The leaf as a Value of the kind, recorded into the block that is open."""
+    if kind.number:
+        return numbers.as_kind(False if value is NOTHING else value, kind.number)
+    if value is NOTHING:
+        sizes = [1 if n == -1 else n for n in kind.shape]
+        return OPS["full"](sizes, 0, kind.dtype)  # type: ignore[no-any-return]
+    if numbers.is_number(value):
+        number = numbers.as_kind(value, numbers.kind_of(value))
+        cast = number if str(number.dtype) == kind.dtype else OPS["cast"](number, kind.dtype)
+        return OPS["reshape"](cast, list(kind.shape)) if kind.shape else cast
+    blocks = current()
+    return value if blocks is None else blocks.value(value)
+
+
+def received(value: Value, kind: Kind) -> Any:
+    """What converted code sees of a merged leaf: the Value, or a Number."""
+    return numbers.of(value) if kind.number else value
+
+
+@dataclass
+class Plan:
+    """The leaves that a branch has to hand on, from both sides, and how to rebuild variables from what comes back."""
+
+    first: list[Any] = field(default_factory=list)
+    second: list[Any] = field(default_factory=list)
+    kinds: list[Kind] = field(default_factory=list)
+
+    def leaf(self, a: Any, b: Any, kind: Kind) -> Callable[[Sequence[Any]], Any]:
+        """Hand the pair on; gives what takes it from the results."""
+        number = len(self.kinds)
+        self.first.append(a)
+        self.second.append(b)
+        self.kinds.append(kind)
+        return lambda results: results[number]
+
+    def join(self, a: Any, b: Any) -> Callable[[Sequence[Any]], Any]:
+        """How to make one of both from the results; raises Differs."""
+        if a is b:
+            return lambda results: a
+        if a is NOTHING or b is NOTHING:
+            known = b if a is NOTHING else a
+            return self._with_nothing(known, a is NOTHING)
+        if isinstance(a, _COMPARABLE) and type(a) is type(b) and not isinstance(a, numbers.Number) and same(a, b):
+            return lambda results: a
+        if type(a) is type(b) and isinstance(a, (list, tuple, dict)):
+            return self._container(a, b)
+        return self.leaf(a, b, common_kind(a, b))
+
+    def _container(self, a: Any, b: Any) -> Callable[[Sequence[Any]], Any]:
+        keys: Any
+        if isinstance(a, dict):
+            if list(a) != list(b):
+                raise Differs(
+                    f"the dict has the keys {list(a)} on one side and {list(b)} on the other", "set the same keys on both sides"
+                )
+            parts = [self.join(a[k], b[k]) for k in a]
+            keys = list(a)
+            return lambda results: type(a)((k, p(results)) for k, p in zip(keys, parts, strict=True))
+        if len(a) != len(b):
+            raise Differs(
+                f"the {type(a).__name__} has {len(a)} items on one side and {len(b)} on the other",
+                "give it the same length on both sides",
+            )
+        parts = [self.join(x, y) for x, y in zip(a, b, strict=True)]
+        if hasattr(a, "_fields"):
+            return lambda results: type(a)(*(p(results) for p in parts))
+        return lambda results: type(a)(p(results) for p in parts)
+
+    def _with_nothing(self, known: Any, is_first: bool) -> Callable[[Sequence[Any]], Any]:
+        """The known side's value: nobody reads it on the other."""
+        if isinstance(known, dict):
+            held = {k: self._with_nothing(v, is_first) for k, v in known.items()}
+            return lambda results: type(known)((k, p(results)) for k, p in held.items())
+        if isinstance(known, (list, tuple)):
+            parts = [self._with_nothing(v, is_first) for v in known]
+            if hasattr(known, "_fields"):
+                return lambda results: type(known)(*(p(results) for p in parts))
+            return lambda results: type(known)(p(results) for p in parts)
+        if not is_symbolic(known):
+            return lambda results: known
+        kind = common_kind(known, known)
+        return self.leaf(NOTHING, known, kind) if is_first else self.leaf(known, NOTHING, kind)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether only a run knows the value."""
+    return isinstance(value, Value)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether plain values are equal and print alike: -0.0 is not 0.0, NaN is NaN."""
+    return type(a) is type(b) and (a == b or a != a) and repr(a) == repr(b)
+
+
+def described(value: Any) -> str:
+    """A few words for an error."""
+    if value is UNBOUND or value is NOTHING:
+        return "unset"
+    if isinstance(value, Kind):
+        return f"a number ({value})" if value.number else f"a tensor {value}"
+    kind = kind_of(value)
+    if kind is not None:
+        return (
+            f"the {kind} {value!r}"
+            if kind.number and not is_symbolic(value)
+            else f"a number ({kind})"
+            if kind.number
+            else f"a tensor {kind}"
+        )
+    text = repr(value)
+    return text if isinstance(value, _COMPARABLE) and len(text) < 40 else f"a {type(value).__name__}"

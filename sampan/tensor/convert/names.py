@@ -1,0 +1,108 @@
+"""What statements do with names: which they bind, which they read, and where control flow leaves early."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+#: What a statement may do beside completing.
+RETURN, BREAK, CONTINUE, RAISE = "return", "break", "continue", "raise"
+
+
+def walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of a scope; of a function or class inside it the statement itself, its decorators and defaults, but not its body."""
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, _FUNCTIONS):
+            stack += [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+            stack += [] if isinstance(node, ast.Lambda) else node.decorator_list
+        elif isinstance(node, ast.ClassDef):
+            stack += [*node.decorator_list, *node.bases, *(k.value for k in node.keywords)]
+        else:
+            stack += list(ast.iter_child_nodes(node))[::-1]
+
+
+def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that the nodes bind or delete in their own scope; a comprehension's own names are not among them."""
+    found: set[str] = set()
+    nodes = list(nodes)
+    own = {id(n) for c in walk_scope(nodes) if isinstance(c, _COMPREHENSIONS) for g in c.generators for n in ast.walk(g.target)}
+    for node in walk_scope(nodes):
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load) and id(node) not in own:
+                found.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            found.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found.add(node.rest)
+    return found
+
+
+def read_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that the nodes may read, in scopes inside them too."""
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)} | {
+        n.target.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+    }
+
+
+def captured_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that functions, classes and generator expressions inside the nodes read, now or later."""
+    inner = [n for n in walk_scope(nodes) if isinstance(n, (*_FUNCTIONS, ast.ClassDef, ast.GeneratorExp))]
+    return read_names(inner) | {name for n in inner for m in ast.walk(n) if isinstance(m, ast.Nonlocal) for name in m.names}
+
+
+def declared(nodes: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
+    """The names that ``global`` or ``nonlocal`` statements of this scope declare."""
+    return {name for n in walk_scope(nodes) if isinstance(n, kind) for name in n.names}
+
+
+def exits(statement: ast.AST) -> set[str]:
+    """How control may leave the statement early: ``return``, and ``break`` and ``continue`` of a loop around it."""
+    if isinstance(statement, ast.Return):
+        return {RETURN}
+    if isinstance(statement, ast.Break):
+        return {BREAK}
+    if isinstance(statement, ast.Continue):
+        return {CONTINUE}
+    if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
+        return set()
+    if isinstance(statement, (ast.While, ast.For, ast.AsyncFor)):
+        return exits_of(statement.body) & {RETURN} | exits_of(statement.orelse)
+    return {kind for block in blocks_of(statement) for kind in exits_of(block)}
+
+
+def exits_of(block: Sequence[ast.stmt]) -> set[str]:
+    """How control may leave the block early."""
+    return {kind for statement in block for kind in exits(statement)}
+
+
+def blocks_of(statement: ast.AST) -> list[list[ast.stmt]]:
+    """The blocks of statements directly inside a statement."""
+    found: list[list[ast.stmt]] = [
+        block
+        for name in ("body", "orelse", "finalbody")
+        for block in [getattr(statement, name, None)]
+        if isinstance(block, list) and block
+    ]
+    inner = [*getattr(statement, "handlers", []), *getattr(statement, "cases", [])]
+    return found + [h.body for h in inner]
+
+
+def always_leaves(block: Sequence[ast.stmt]) -> bool:
+    """Whether the end of the block is never reached (as far as its form shows)."""
+    if not block:
+        return False
+    last = block[-1]
+    if isinstance(last, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+        return True
+    if isinstance(last, ast.If):
+        return always_leaves(last.body) and always_leaves(last.orelse)
+    return isinstance(last, ast.With) and isinstance(last.body[-1], (ast.Return, ast.Break, ast.Continue))

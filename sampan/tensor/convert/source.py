@@ -1,0 +1,115 @@
+"""The syntax tree of a function that runs: found by its file, name and line, with the file's own line and column numbers."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+
+from ...base.errors import ConversionError, message
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function's definition, the file it stands in, and the class around it, whose name private names are mangled with."""
+
+    definition: Definition
+    filename: str
+    class_name: str
+
+
+_files: dict[str, tuple[str, dict[tuple[int, str], list[Source]]]] = {}
+
+
+def source_of(function: FunctionType) -> Source:
+    """The function's source.
+
+    Raises:
+        ConversionError: there is none (it was made by ``exec``, or typed at a prompt), it has changed, or it cannot be told apart from another.
+    """
+    code = function.__code__
+    text = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    if not text:
+        raise _missing(function, f"the source file {code.co_filename} cannot be read", "put it into a file that can be read")
+    cached = _files.get(code.co_filename)
+    if cached is None or cached[0] != text:
+        try:
+            tree = ast.parse(text)
+        except SyntaxError as error:
+            raise _missing(function, f"{code.co_filename} no longer parses: {error}", "load the module again") from None
+        cached = _files[code.co_filename] = text, _definitions(tree, code.co_filename)
+    candidates = [s for s in cached[1].get((code.co_firstlineno, code.co_name), []) if _fits(s.definition, code)]
+    if len(candidates) > 1:
+        candidates = _enclosing(candidates, code)
+    if not candidates:
+        raise _missing(function, f"{code.co_filename} has changed since it was loaded", "load the module again")
+    if len(candidates) > 1:
+        raise _missing(function, "several functions like it begin on the same line", "put each on a line of its own")
+    return candidates[0]
+
+
+def _missing(function: FunctionType, why: str, fix: str) -> ConversionError:
+    code = function.__code__
+    return ConversionError(
+        message(f"{function.__qualname__} cannot be converted", why, fix) + f"\n  at {code.co_filename}:{code.co_firstlineno}"
+    )
+
+
+def _definitions(tree: ast.Module, filename: str) -> dict[tuple[int, str], list[Source]]:
+    found: dict[tuple[int, str], list[Source]] = {}
+    for node, class_name in _functions(tree, ""):
+        name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+        decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+        line = min([node.lineno, *(d.lineno for d in decorators)])
+        found.setdefault((line, name), []).append(Source(node, filename, class_name))
+    return found
+
+
+def _functions(node: ast.AST, class_name: str) -> Iterator[tuple[Definition, str]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield child, class_name
+        yield from _functions(child, child.name if isinstance(child, ast.ClassDef) else class_name)
+
+
+def _fits(node: Definition, code: CodeType) -> bool:
+    """Whether the code object can come from the definition: their parameters have the same names."""
+    named = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    named += [a.arg for a in (node.args.vararg, node.args.kwarg) if a is not None]
+    flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return tuple(named) == tuple(
+        n if not n.startswith("_") else _unmangled(n, named)
+        for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
+    )
+
+
+def _unmangled(name: str, known: list[str]) -> str:
+    return next((k for k in known if k.startswith("__") and name.endswith(k) and name.startswith("_")), name)
+
+
+def _enclosing(candidates: list[Source], code: CodeType) -> list[Source]:
+    """Those whose body holds all positions of the code, the narrowest first; all of them where Python keeps no columns (3.10)."""
+    if not hasattr(code, "co_positions"):
+        return candidates
+    positions = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+    first = min(((p[0], p[2]) for p in positions), default=(0, 0))
+    last = max(((p[1], p[3]) for p in positions), default=(0, 0))
+
+    def holds(source: Source) -> bool:
+        node = source.definition
+        body = node.body if isinstance(node, ast.Lambda) else node
+        end = (body.end_lineno or body.lineno, body.end_col_offset or body.col_offset)
+        return (body.lineno, body.col_offset) <= first and last <= end
+
+    fitting = [s for s in candidates if holds(s)]
+    fitting.sort(key=lambda s: _extent(s.definition))
+    return fitting[:1]
+
+
+def _extent(node: Definition) -> tuple[int, int]:
+    lines = (node.end_lineno or node.lineno) - node.lineno
+    return lines, (node.end_col_offset or 0) - node.col_offset
