@@ -18,6 +18,7 @@ from ..tensor.variable import Variable
 from . import nn
 from .averaging import ExponentialMovingAverage
 from .backward import append_backward, gradients
+from .input_spec import InputSpec
 from .ipu import IpuCompiledProgram, IpuStrategy, ipu_shard_guard, set_ipu_shard
 from .metrics import accuracy, auc, ctr_metric_bundle
 from .places import cpu_places, cuda_places, device_guard, name_scope, xpu_places
@@ -27,6 +28,7 @@ from .weight_norm import WeightNormParamAttr
 __all__ = [
     "Executor",
     "ExponentialMovingAverage",
+    "InputSpec",
     "IpuCompiledProgram",
     "IpuStrategy",
     "Print",

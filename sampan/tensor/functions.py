@@ -40,6 +40,11 @@ def dtype_name(name: str, dtype: Any) -> str:
     return _dtype_name(name, dtype)
 
 
+def dtype_named(name: str) -> Any:
+    """The dtype object of this name."""
+    return _rt.dtypes[name]
+
+
 def set_default_dtype(d: Any) -> None:
     """Set the floating dtype of new tensors: float16, bfloat16, float32 or float64."""
     dtypes.set_default_float(_dtype_name("set_default_dtype", d))

@@ -12,24 +12,13 @@ import numpy as np
 from ...base import dtypes, names, spans
 from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
 from ...tensor import Parameter, Tensor, to_tensor
+from ...tensor.convert import current, running_layer
+from ...tensor.convert.guards import settings_changed
 from ...tensor.functions import dtype_name, no_grad
 from ...tensor.program import ParameterVariable
+from ...tensor.variable import Variable
 from ..parameters import ParamAttr, make_parameter
-
-
-class HookRemoveHelper:
-    """Removes the hook that it was given for."""
-
-    _next_id = 0
-
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        self._hooks = hooks
-        self._hook_id = HookRemoveHelper._next_id
-        HookRemoveHelper._next_id += 1
-
-    def remove(self) -> None:
-        """Remove the hook; doing it twice is harmless."""
-        self._hooks.pop(self._hook_id, None)
+from .hooks import HookRemoveHelper
 
 
 def _snake_case(name: str) -> str:
@@ -83,8 +72,9 @@ class Layer:
                 changed = hook(self, inputs)
                 if changed is not None:
                     inputs = changed if isinstance(changed, tuple) else (changed,)
+        forward = self.forward if current() is None else running_layer(self)
         is_watched = spans.watcher is not None
-        outputs = spans.within("Forward", self, self.forward, inputs, kwargs) if is_watched else self.forward(*inputs, **kwargs)
+        outputs = spans.within("Forward", self, forward, inputs, kwargs) if is_watched else forward(*inputs, **kwargs)
         if self._forward_post_hooks:
             for hook in list(self._forward_post_hooks.values()):
                 changed = hook(self, inputs, outputs)
@@ -121,6 +111,7 @@ class Layer:
     # ------------------------------------------------------------------ attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
+        settings_changed()
         parameters = self.__dict__.get("_parameters")
         if parameters is None and isinstance(value, (Parameter, ParameterVariable, Layer)):
             raise AttributeError(
@@ -149,7 +140,7 @@ class Layer:
                 )
             self._sub_layers[name] = None
         elif parameters is not None and name in self._buffers:
-            if value is not None and not isinstance(value, Tensor):
+            if value is not None and not isinstance(value, (Tensor, Variable)):
                 raise ArgumentTypeError(
                     f"assignment to buffers '{name}' should be of type Tensor or None, but got '{type(value).__name__}'"
                 )
@@ -170,6 +161,7 @@ class Layer:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
+        settings_changed()
         for table in (self._parameters, self._sub_layers, self._buffers):
             if name in table:
                 del table[name]
@@ -259,6 +251,7 @@ class Layer:
             self._non_persistable_buffer_names_set.add(name)
 
     def _check_name(self, name: str, table: Mapping[str, Any]) -> None:
+        settings_changed()
         if "_parameters" not in self.__dict__:
             raise AttributeError("call super().__init__() first in your __init__")
         if not isinstance(name, str):
@@ -387,6 +380,7 @@ class Layer:
 
     def train(self, mode: bool = True) -> Layer:
         """Set training mode (or, by False, evaluation mode) here and below; gives this layer."""
+        settings_changed()
         for layer in self.sublayers(include_self=True):
             object.__setattr__(layer, "training", bool(mode))
         return self

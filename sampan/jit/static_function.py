@@ -1,0 +1,303 @@
+"""StaticFunction: a function that runs as a recorded Program, with a recording for every kind of arguments and settings."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import weakref
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any
+
+from ..base.errors import ArgumentTypeError, ConversionError, message
+from ..nn import Layer
+from ..tensor import Tensor
+from ..tensor.autocast import current_precision
+from ..tensor.convert import converted, converted_source, current, recording
+from ..tensor.convert.guards import Variable, is_plain, settings_version, variables_of
+from ..tensor.functions import get_default_dtype, in_dynamic_mode, is_grad_enabled
+from ..tensor.traced import Traced, recording_here
+from .arguments import Arguments, checked_specs, typed_spec
+from .settings import is_enabled, show_code, shows_code, tell
+
+#: How many recordings of one kind of arguments are kept, each for other settings of layers and variables.
+MOST_RECORDINGS = 16
+
+
+def settings_of(layer: Any) -> dict[str, Any]:
+    """What of a layer a recording depends on: its mode and plain attributes, and which parts it has."""
+    found: dict[str, Any] = {k: (type(v), v) for k, v in vars(layer).items() if is_plain(v)}
+    for table in (layer._parameters, layer._buffers, layer._sub_layers):
+        found.update((k, id(v)) for k, v in table.items())
+    return found
+
+
+class Recording:
+    """A recorded function, and what it depends on beside its arguments."""
+
+    def __init__(self, traced: Traced, variables: list[Variable], layers: list[Any], settings: list[dict[str, Any]]) -> None:
+        self.traced = traced
+        self.variables, self.layers = variables, layers
+        # of tensors that the function itself replaces only the type counts
+        self._own = {(id(e.place.owner), e.place.attribute) for e in traced.replaced}
+        self.settings = [self._without_own(layer, found) for layer, found in zip(layers, settings, strict=True)]
+        self._version = -1
+
+    def holds(self) -> bool:
+        """Whether nothing that it depends on has changed."""
+        version = settings_version()
+        if version != self._version:
+            if any(self._without_own(k, settings_of(k)) != old for k, old in zip(self.layers, self.settings, strict=True)):
+                return False
+            self._version = version
+        return all(v.holds() for v in self.variables) and all(_is_alike(e.place.read(), e.old) for e in self.traced.replaced)
+
+    def _without_own(self, layer: Any, settings: dict[str, Any]) -> dict[str, Any]:
+        return {k: v for k, v in settings.items() if (id(layer), k) not in self._own} if self._own else settings
+
+
+def _is_alike(tensor: Any, old: Any) -> bool:
+    return isinstance(tensor, Tensor) and tensor.dtype == old.dtype and tensor.shape == old.shape
+
+
+class StaticFunction:
+    """A function that runs as a Program.
+
+    Calls are recorded once for every kind of arguments: their structure, dtypes and sizes (those of ``input_spec`` where one is given), whether gradients
+    flow to them, and the values of what is no tensor; for every setting of the layers that run and of the plain variables that are read; and for
+    the gradient mode, mixed precision and default dtype around the call.
+
+    Attributes:
+        fallback_reason: why calls run eagerly; empty when none does.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], input_spec: Any = None, full_graph: bool = False, instance: Any = None, **options: Any
+    ) -> None:
+        if isinstance(function, MethodType):
+            function, instance = function.__func__, function.__self__
+        self._function = function
+        self._instance = instance
+        self._options = options
+        self.full_graph = full_graph
+        self.input_spec = input_spec
+        self._cache: dict[Any, list[Recording]] = {}
+        self._eager: dict[Any, str] = {}
+        self._last: Traced | None = None
+        self._lock = threading.RLock()
+        self._bound: dict[int, tuple[Any, StaticFunction]] = {}
+        functools.update_wrapper(self, function, updated=())
+        self._signature = inspect.signature(function)
+        parameters = list(self._signature.parameters)
+        self._specs = (
+            checked_specs(self.__name__, input_spec, parameters[1:] if instance is not None else parameters)
+            if self._is_bindable()
+            else {}
+        )
+
+    def _is_bindable(self) -> bool:
+        """Whether the specs can be matched: a method's are when it is bound to its object."""
+        return self._instance is not None or next(iter(self._signature.parameters), "") != "self"
+
+    # ------------------------------------------------------------------ methods
+
+    def __get__(self, instance: Any, owner: Any = None) -> StaticFunction:
+        if instance is None:
+            return self
+        found = self._bound.get(id(instance))
+        if found is None or found[0]() is not instance:
+            made = StaticFunction(self._function, self.input_spec, self.full_graph, instance, **self._options)
+            key = id(instance)
+            self._bound[key] = weakref.ref(instance, lambda _: self._bound.pop(key, None)), made
+            return made
+        return found[1]
+
+    @property
+    def class_instance(self) -> Any:
+        """The object that the method belongs to; None for a function."""
+        return self._instance
+
+    @property
+    def dygraph_function(self) -> Callable[..., Any]:
+        """The function as it was."""
+        return self._function if self._instance is None else MethodType(self._function, self._instance)
+
+    def __repr__(self) -> str:
+        return f"<StaticFunction {self.__qualname__}>"
+
+    # ------------------------------------------------------------------ calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current() is not None:
+            return converted(self.dygraph_function)(*args, **kwargs)
+        if not in_dynamic_mode():
+            with recording(recording_here()):
+                return converted(self.dygraph_function)(*args, **kwargs)
+        if not is_enabled():
+            return self.dygraph_function(*args, **kwargs)
+        arguments = self._arguments(args, kwargs)
+        key = (arguments.key, is_grad_enabled(), current_precision(), get_default_dtype())
+        if key in self._eager:
+            return self.dygraph_function(*args, **kwargs)
+        try:
+            recorded = self._recording(key, arguments)
+        except Exception as error:
+            if self.full_graph:
+                raise
+            self._eager[key] = str(error)
+            tell(f"{self.__qualname__} runs eagerly: {error}")
+            return self.dygraph_function(*args, **kwargs)
+        return recorded.traced.run(arguments.tensors)
+
+    @property
+    def fallback_reason(self) -> str:
+        """Why the last kind of call that runs eagerly does."""
+        return next(reversed(self._eager.values()), "")
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        given = args if self._instance is None else (self._instance, *args)
+        bound = self._signature.bind(*given, **kwargs)
+        bound.apply_defaults()
+        named = list(bound.arguments.items())
+        return Arguments(self.__name__, named if self._instance is None else named[1:], self._specs)
+
+    def _call(self, typed: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments as a call gives them."""
+        bound = inspect.BoundArguments(self._signature, dict(typed))  # type: ignore[arg-type]
+        if self._instance is not None:
+            first = next(iter(self._signature.parameters))
+            bound.arguments = {first: self._instance, **typed}  # type: ignore[assignment]
+            return list(bound.args[1:]), bound.kwargs
+        return list(bound.args), bound.kwargs
+
+    def _recording(self, key: Any, arguments: Arguments) -> Recording:
+        for found in self._cache.get(key, ()):
+            if found.holds():
+                self._last = found.traced
+                return found
+        with self._lock:
+            known = self._cache.setdefault(key, [])
+            if len(known) >= MOST_RECORDINGS:
+                raise ConversionError(
+                    message(
+                        f"{self.__qualname__}() was recorded {len(known)} times for the same kind of arguments",
+                        f"{_changing(known)} changes from call to call, and is part of what was recorded",
+                        "make it a tensor (a buffer of the layer), or leave this function eager with jit.not_to_static",
+                    )
+                )
+            made = self._record(arguments.typed)
+            known.append(made)
+            self._last = made.traced
+            return made
+
+    def _record(self, typed: dict[str, Any]) -> Recording:
+        if shows_code() and isinstance(self._function, FunctionType):
+            show_code(converted_source(self._function))
+        own = self._instance.sublayers(include_self=True) if isinstance(self._instance, Layer) else []
+        before = {id(layer): settings_of(layer) for layer in own}
+        args, kwargs = self._call(typed)
+        traced = Traced(self.dygraph_function, args, kwargs)
+        tell(f"{self.__qualname__} was recorded: {len(traced.program.recorder.block.ops)} operators")
+        layers = {id(layer): layer for layer in (*own, *traced.layers)}
+        settings = [before.get(key) or settings_of(layer) for key, layer in layers.items()]
+        variables = variables_of(traced.functions)
+        _require_repeatable(self.__qualname__, traced, layers)
+        return Recording(traced, variables, list(layers.values()), settings)
+
+    # ------------------------------------------------------------------ what was recorded
+
+    def get_traced_count(self) -> int:
+        """How many recordings there are."""
+        return sum(map(len, self._cache.values()))
+
+    @property
+    def program_cache(self) -> dict[Any, list[Recording]]:
+        """The recordings by kind of arguments."""
+        return self._cache
+
+    @property
+    def concrete_program(self) -> Traced:
+        """The last recording; made from ``input_spec`` when there is none yet.
+
+        Raises:
+            ConversionError: there is neither a recording nor an input_spec.
+        """
+        if self._last is None:
+            self._last = self.concrete_program_specify_input_spec(None)
+        return self._last
+
+    def concrete_program_specify_input_spec(self, input_spec: Any = None, **_: Any) -> Traced:
+        """A recording for arguments that this spec describes; by default the function's own."""
+        parameters = list(self._signature.parameters)[0 if self._instance is None else 1 :]
+        specs = self._specs if input_spec is None else checked_specs(self.__name__, input_spec, parameters)
+        if not specs and parameters:
+            if self._last is not None:
+                return self._last
+            raise ConversionError(
+                message(
+                    f"{self.__qualname__}() was not called yet",
+                    "its Program depends on its arguments",
+                    "give to_static() an input_spec, or call the function first",
+                )
+            )
+        typed = {name: typed_spec(name, spec) for name, spec in specs.items()}
+        return self._record(typed).traced
+
+    @property
+    def main_program(self) -> Any:
+        """The Program of the last recording."""
+        return self.concrete_program.program
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The Variables of its tensor arguments."""
+        return self.concrete_program.inputs
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The Variables that it returns."""
+        return self.concrete_program.outputs
+
+    @property
+    def code(self) -> str:
+        """The converted code."""
+        return converted_source(self._function)  # type: ignore[arg-type]
+
+    def rollback(self) -> Callable[..., Any]:
+        """The function as it was; a layer's ``forward`` becomes that again."""
+        if self._instance is not None and vars(self._instance).get(self.__name__) is self:
+            del vars(self._instance)[self.__name__]
+        return self.dygraph_function
+
+
+def _changing(known: list[Recording]) -> str:
+    """The name of something that differs between recordings."""
+    first, last = known[-2], known[-1]
+    for a, b, layer in zip(first.settings, last.settings, last.layers, strict=False):
+        for name in b:
+            if a.get(name) != b[name]:
+                return f"{type(layer).__name__}.{name}"
+    return "something that the function reads"
+
+
+def _require_repeatable(name: str, traced: Traced, layers: dict[int, Any]) -> None:
+    """Refuse changes of Python objects that later runs could not make in the same way."""
+    for effect in traced.effects:
+        if effect.is_repeatable(layers):
+            continue
+        raise ConversionError(
+            message(
+                f"{name}() changes {effect.place}",
+                "a recorded Program cannot make this change again when it runs",
+                "return the value, keep it in a tensor (a buffer of the layer), or leave this function eager with jit.not_to_static",
+            )
+        )
+
+
+def require_callable(function: Any) -> None:
+    """Raise for what is no function, method or layer."""
+    if not callable(function):
+        raise ArgumentTypeError(
+            message(f"to_static(): got a {type(function).__name__}", "it takes a function, a method or a Layer")
+        )

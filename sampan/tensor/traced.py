@@ -1,0 +1,161 @@
+"""Traced: a function recorded as a Program for arguments of certain types, and run by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _rt
+from ..base import nest
+from ..ir.program import Block
+from .convert import Number, converted, recording
+from .convert.effects import Effect, effects_of
+from .convert.guards import Uses
+from .convert.journal import Journal
+from .convert.recorded import RecordedBlocks
+from .program import Program
+from .recording import Recorder
+from .runner import Runner, live_ops
+from .variable import Variable
+
+
+@dataclass(frozen=True)
+class Typed:
+    """The type of a tensor argument; -1 for sizes that may differ from call to call."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    stop_gradient: bool = True
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A leaf of what the function returns that a run computes. ``number``: the Python type that it becomes."""
+
+    index: int
+    number: type | None = None
+
+    def of(self, results: Sequence[Any]) -> Any:
+        """The leaf of one run."""
+        found = results[self.index]
+        return found if self.number is None else self.number(found.item())
+
+
+@contextmanager
+def tracing(recorder: Recorder) -> Iterator[None]:
+    """Record every operator that this thread calls, of eager tensors too."""
+    was_tracing = _rt.set_tracing(True)
+    try:
+        with recorder.active(), recording(RecordedBlocks()):
+            yield
+    finally:
+        _rt.set_tracing(was_tracing)
+
+
+def recording_here() -> RecordedBlocks:
+    """Blocks for converted code inside the Program that is being built."""
+    return RecordedBlocks()
+
+
+class Traced:
+    """A function recorded for arguments of certain types.
+
+    Args:
+        function: what is recorded, converted.
+        args, kwargs: its arguments, a ``Typed`` in the place of each tensor.
+
+    Attributes:
+        program: the Program.
+        inputs, outputs: the Variables of tensor arguments and of what it returns, in order.
+        structure: what it returns, a ``_Result`` in the place of each leaf that a run computes.
+        effects: what it changes outside of itself.
+        functions, layers: what it ran.
+        tensors: the tensors of outside that it reads or writes: parameters, buffers, and others.
+        replaced: the effects that put new tensors in the place of some of those.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.program = Program()
+        self.inputs: list[Variable] = []
+        self.outputs: list[Variable] = []
+        self._by_argument: dict[int, Variable] = {}
+        recorder = self.program.recorder
+        given_args, given_kwargs = nest.map_structure(self._placed, (list(args), dict(kwargs)))
+        with Uses() as uses, Journal() as journal:
+            try:
+                with tracing(recorder):
+                    result = converted(function)(*given_args, **given_kwargs)
+                    self.structure = nest.map_structure(self._leaf, result)
+            except BaseException:
+                journal.undo()
+                raise
+        self.effects: list[Effect] = effects_of(journal, (result, given_args, given_kwargs))
+        self._effect_results = [[self._leaf(v) for v in effect.symbolic] for effect in self.effects]
+        self.functions, self.layers = list(uses.functions.values()), list(uses.layers.values())
+        self._prepare()
+
+    def _placed(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Typed):
+            return leaf
+        if id(leaf) in self._by_argument:  # one tensor, given twice
+            return self._by_argument[id(leaf)]
+        name = (
+            leaf.name
+            if leaf.name and leaf.name not in self.program.variables
+            else self.program.recorder.fresh_name(leaf.name or "input")
+        )
+        made = Variable(leaf.dtype, leaf.shape, name, stop_gradient=leaf.stop_gradient)
+        self.inputs.append(self.program.add(made))
+        self._by_argument[id(leaf)] = made
+        return made
+
+    def _leaf(self, value: Any) -> Any:
+        """What stands for a leaf of the function's result."""
+        if not isinstance(value, (Variable, _rt.Tensor)):
+            return value
+        strong, kind = (value.strong, value.kind) if isinstance(value, Number) else (value, None)
+        self.outputs.append(self.program.recorder.operand(strong))
+        return _Result(len(self.outputs) - 1, kind)
+
+    def _prepare(self) -> None:
+        program = self.program
+        held = {id(v): t for t, v in program.recorder.tensors.values()}
+        updates = [(v, new) for v, new in program.updates() if id(v) in held]
+        updates += [(v, program.current(v)) for v in self.inputs if program.current(v) is not v]
+        wanted = [*self.outputs, *(new for _, new in updates)]
+        ops = live_ops(program.recorder.block.ops, wanted)
+        used = {id(v) for op in ops for v in op.inputs} | {id(v) for v in wanted} | {id(v) for v, _ in updates}
+        captured = [v for v in program.recorder.block.arguments if id(v) in held and id(v) in used]
+        arguments = [*self.inputs, *captured]
+        self.tensors = [held[id(v)] for v in captured]
+        self.replaced = [e for e in self.effects if any(e.old is t for t in self.tensors)]
+        self._reread = [(k, e) for k, t in enumerate(self.tensors) for e in self.replaced if e.old is t]
+        places = {id(v): k for k, v in enumerate(arguments)}
+        self._runner = Runner(
+            Block(arguments, ops, tuple(self.outputs)), [(places[id(v)], new) for v, new in updates], "to_static"
+        )
+
+    @property
+    def main_program(self) -> Program:
+        """The Program."""
+        return self.program
+
+    @property
+    def parameters(self) -> list[Any]:
+        """The trained tensors that it uses."""
+        return [t for t in self.tensors if hasattr(t, "trainable")]
+
+    def run(self, tensors: Sequence[Any]) -> Any:
+        """What the function returns for these tensor arguments."""
+        held = self.tensors
+        if self._reread:  # attributes that the function gives new tensors: the next call reads those
+            held = list(held)
+            for k, effect in self._reread:
+                held[k] = effect.place.read()
+        results = self._runner([*tensors, *held])
+        for effect, leaves in zip(self.effects, self._effect_results, strict=True):
+            effect.apply(leaf.of(results) for leaf in leaves)
+        return nest.map_structure(lambda v: v.of(results) if isinstance(v, _Result) else v, self.structure)
