@@ -4,7 +4,8 @@ A row is text where names are all that differs::
 
     leaky_relu | leaky_relu(X) {alpha:f=negative_slope} | leaky_relu(x)
 
-Our operator; the ProgramDesc form ``kind(Slot=parameter, List*=parameter) {attribute:type=parameter} -> Out``; the PIR form
+Our operator (``~name``: its operands are brought to one dtype); the ProgramDesc form
+``kind(Slot=parameter, List*=parameter) {attribute:type=parameter} -> Out``; the PIR form
 ``kind(operand, operand) {attribute=parameter}``. ``=`` or nothing: the same name and parameters. A literal in place of a parameter (``'max'``, ``3``)
 is a value that the attribute must have for the row to apply, and is written with. Types: ``i l f d b s`` and, for lists, ``I L F D B S``;
 ``t`` an element type; ``A`` axes, where an empty list means all; ``r`` the value as it is, a known array too.
@@ -130,6 +131,7 @@ def table(text: str) -> None:
 
 
 def _add_plain(name: str, program: str, pir: str) -> None:
+    promotes, name = name.startswith("~"), name.removeprefix("~")
     definition = OPERATORS[name]
     tensors = [p for p in definition.parameters if p.kind != "attr"]
     slots = tuple(Binding(p.name[0].upper() + p.name[1:], p.name, is_list=p.kind == "tensors") for p in tensors)
@@ -149,13 +151,18 @@ def _add_plain(name: str, program: str, pir: str) -> None:
     )
     _register(row)
     if "program" in forms and name not in WRITERS:
-        WRITERS[name] = _plain_writer(row, forms["program"])
+        WRITERS[name] = _plain_writer(row, forms["program"], promotes)
 
 
-def _plain_writer(row: Row, form: Form) -> Callable[..., Any]:
+def _plain_writer(row: Row, form: Form, promotes: bool) -> Callable[..., Any]:
     """Writes a recorded operator as the one operation of its row."""
 
+    said = {b.parameter for b in (*form.operands, *form.attributes)}
+    unsaid = {n: default for n, default in row.parameters.items() if n not in said}
+
     def write(emit: Any, **arguments: Any) -> Any:
+        if any(arguments[n] != default for n, default in unsaid.items()):
+            return NotImplemented  # the format has no place for it
         inputs = {
             b.name: arguments[b.parameter]
             for b in form.operands

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from ...base.errors import ArgumentError, UnsupportedError, message
-from ...tensor import to_tensor
 from . import tables
 from .model import Model, Operation
 from .rows import READERS, REQUIRED, Form, Row
-from .values import Known, plain
+from .values import as_tensor, plain
 
 #: Attributes that say nothing about the result: bookkeeping, devices, scheduling.
 _SILENT = frozenset(
@@ -88,6 +85,7 @@ class Scope:
         self.number = number
         self.parent = parent
         self.values: dict[str, Any] = {}
+        self.is_closed = False  # what it sets stays in it
 
     @property
     def block(self) -> Any:
@@ -120,7 +118,7 @@ class Scope:
         """Set the value where the name is declared; here by default."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.block.variables:
+            if scope.is_closed or name in scope.block.variables:
                 scope.values[name] = value
                 return
             scope = scope.parent
@@ -175,11 +173,14 @@ class Scope:
             if binding is None:
                 return {}, f"its input {slot} ({', '.join(names)}) has no meaning here"
             values = [self[name] for name in names]
-            if binding.kind == "r":
+            if binding.kind == "r" and not binding.is_list:
                 arguments[binding.parameter] = values[0]
                 continue
             if len(values) == 1 and isinstance(values[0], list):
                 values = values[0]
+            if binding.kind == "r":
+                arguments[binding.parameter] = list(values)
+                continue
             if binding.parameter in row.lists:
                 arguments[binding.parameter] = [as_tensor(v) for v in values]
             elif binding.parameter in row.tensors:
@@ -203,8 +204,3 @@ class Scope:
 
 def _equal(value: Any, wanted: Any) -> bool:
     return bool(value == wanted) or (value is None and wanted in (False, 0, ""))
-
-
-def as_tensor(value: Any) -> Any:
-    """The value as a tensor where it is an array that is known."""
-    return to_tensor(np.array(value.array)) if isinstance(value, Known) else value

@@ -9,6 +9,7 @@ import numpy as np
 from ...base import dtypes
 from ...base.errors import UnsupportedError
 from ...tensor import OPS
+from ...tensor.variable import Variable
 from .rows import row, table, writes
 from .values import Known, to_plain
 
@@ -34,8 +35,12 @@ def full(value: Any = 0.0, shape: Any = (), dtype: Any = "float32") -> Any:
 
 
 def _filled(shape: Any, number: Any, dtype: str | None) -> Any:
+    sizes = list(shape)
+    if isinstance(number, Variable):
+        return OPS["full"](sizes, OPS["reshape"](number, []), dtype or "float32")
     number = np.asarray(number).reshape(-1)[0]
-    sizes = [int(n) for n in shape]
+    if any(isinstance(n, Variable) for n in sizes):
+        return OPS["full"](sizes, number.item(), dtype or "float32")
     if min(sizes, default=0) < 0:
         raise UnsupportedError(f"a constant of shape {sizes} has a size that is not known")
     dtype = dtype or "float32"
@@ -103,8 +108,9 @@ def full_batch_size_like(
     value: float = 0.0,
     str_value: str = "",
 ) -> Any:
-    sizes = [int(n) for n in shape]
-    sizes[output_dim_idx] = input.shape[input_dim_idx]
+    sizes = list(shape)
+    size = input.shape[input_dim_idx]
+    sizes[output_dim_idx] = OPS["shape"](input)[input_dim_idx] if size == -1 else size
     return OPS["full"](sizes, float(str_value) if str_value else value, dtype)
 
 

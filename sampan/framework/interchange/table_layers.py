@@ -188,9 +188,41 @@ pixel_shuffle | pixel_shuffle(X) {upscale_factor:i, data_format:s}
 pixel_unshuffle | pixel_unshuffle(X) {downscale_factor:i, data_format:s}
 temporal_shift | temporal_shift(X) {seg_num:i, shift_ratio:f, data_format:s}
 grid_sample | grid_sampler(X, Grid=grid) {mode:s, padding_mode:s, align_corners:b} -> Output
-unfold_windows | unfold(X) {kernel_sizes:I, strides:I, paddings:I, dilations:I} -> Y | unfold(x)
-fold | fold(X) {output_sizes:I, kernel_sizes:I, strides:I, paddings:I, dilations:I} -> Y
+unfold_windows | - | unfold(x)
+fold | - | fold(x)
 """)
+
+
+@row("unfold(X) -> Y", tensors="x")
+def unfold(x: Any, kernel_sizes: Any = (), strides: Any = (), paddings: Any = (), dilations: Any = ()) -> Any:
+    return OPS["unfold_windows"](x, list(kernel_sizes), list(strides), list(paddings), list(dilations))
+
+
+@row("fold(X) -> Y", tensors="x")
+def fold(
+    x: Any, output_sizes: Any = (), kernel_sizes: Any = (), strides: Any = (), paddings: Any = (), dilations: Any = ()
+) -> Any:
+    return OPS["fold"](x, list(output_sizes), list(kernel_sizes), list(strides), list(paddings), list(dilations))
+
+
+def _pair(value: Any) -> list[int]:
+    return list(value) if isinstance(value, (list, tuple)) else [value, value]
+
+
+@writes("unfold_windows", "fold")
+def write_windows(
+    emit: Any, x: Any, kernel_sizes: Any, strides: Any, paddings: Any, dilations: Any, output_sizes: Any = None
+) -> Any:
+    edges = _pair(paddings)
+    attributes = {
+        "kernel_sizes:I": _pair(kernel_sizes),
+        "strides:I": _pair(strides),
+        "paddings:I": edges * 2 if len(edges) == 2 else edges,
+        "dilations:I": _pair(dilations),
+    }
+    if output_sizes is not None:
+        attributes["output_sizes:I"] = _pair(output_sizes)
+    return emit("unfold" if output_sizes is None else "fold", {"X": x}, attributes, ("Y",))
 
 
 @row("affine_grid(Theta=input, OutputShape=output_shape:L) -> Output", "affine_grid(input, output_shape:L)", tensors="input")

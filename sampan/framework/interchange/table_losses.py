@@ -14,6 +14,79 @@ def bce_loss(input: Any, label: Any) -> Any:
     return OPS["binary_cross_entropy"](input, label, None, "none")
 
 
+def _reduced(emit: Any, loss: Any, reduction: str, rank: int) -> Any:
+    """The loss's mean or sum, or the loss itself."""
+    if reduction == "none":
+        return loss
+    kind = "reduce_mean" if reduction == "mean" else "reduce_sum"
+    return emit(kind, {"X": loss}, {"dim:I": list(range(rank)) or [0], "keep_dim:b": False, "reduce_all:b": True})
+
+
+@writes("mse_loss", "l1_loss", "square_error_cost")
+def write_difference_loss(emit: Any, input: Any, label: Any, reduction: str = "none") -> Any:
+    input, label = emit.promoted(input, label)
+    difference = emit("elementwise_sub", {"X": input, "Y": label}, {"axis:i": -1})
+    loss = emit("abs" if emit.name == "l1_loss" else "square", {"X": difference}, {})
+    return _reduced(emit, loss, reduction, max(input.ndim, label.ndim))
+
+
+@writes("binary_cross_entropy")
+def write_binary_cross_entropy(emit: Any, input: Any, label: Any, weight: Any, reduction: str) -> Any:
+    loss = emit("bce_loss", {"X": input, "Label": label}, {})
+    if weight is not None:
+        loss = emit("elementwise_mul", {"X": loss, "Y": weight}, {"axis:i": -1})
+    return _reduced(emit, loss, reduction, input.ndim)
+
+
+@writes("binary_cross_entropy_with_logits")
+def write_binary_cross_entropy_with_logits(
+    emit: Any, logit: Any, label: Any, weight: Any, reduction: str, pos_weight: Any
+) -> Any:
+    if pos_weight is not None:
+        return NotImplemented
+    attributes = {"normalize:b": False, "ignore_index:i": -100}
+    loss = emit("sigmoid_cross_entropy_with_logits", {"X": logit, "Label": emit.cast(label, logit.dtype)}, attributes)
+    if weight is not None:
+        loss = emit("elementwise_mul", {"X": loss, "Y": weight}, {"axis:i": -1})
+    return _reduced(emit, loss, reduction, logit.ndim)
+
+
+@writes("cross_entropy")
+def write_cross_entropy(
+    emit: Any,
+    input: Any,
+    label: Any,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    soft_label: bool,
+    axis: int,
+    use_softmax: bool,
+    label_smoothing: float,
+) -> Any:
+    if weight is not None or label_smoothing or (not soft_label and ignore_index >= 0):
+        return NotImplemented
+    is_short = label.ndim < input.ndim
+    targets = emit("unsqueeze2", {"X": label}, {"axes:I": [axis]}, spare=("XShape",)) if is_short else label
+    attributes = {
+        "soft_label:b": soft_label,
+        "use_softmax:b": use_softmax,
+        "numeric_stable_mode:b": True,
+        "ignore_index:i": ignore_index,
+        "axis:i": axis,
+    }
+    loss = emit("softmax_with_cross_entropy", {"Logits": input, "Label": targets}, attributes, ("Loss",), spare=("Softmax",))
+    if reduction == "mean" and not soft_label:  # over the labels that count
+        mark = emit.constant(ignore_index, targets.dtype, [1])
+        valid = emit.cast(emit("not_equal", {"X": targets, "Y": mark}, {"axis:i": -1}, dtype="bool"), input.dtype)
+        sums = [_reduced(emit, v, "sum", input.ndim) for v in (loss, valid)]
+        return emit("elementwise_div", {"X": sums[0], "Y": sums[1]}, {"axis:i": -1})
+    if reduction != "none":
+        return _reduced(emit, loss, reduction, input.ndim)
+    wanted = emit.result_rank()
+    return emit("squeeze2", {"X": loss}, {"axes:I": [axis]}, spare=("XShape",)) if wanted < input.ndim else loss
+
+
 @row("kldiv_loss(X=x, Target=label) -> Loss", "kldiv_loss(x, label)", tensors="x label")
 def kldiv_loss(x: Any, label: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     return OPS["kl_div"](x, label, reduction, log_target)

@@ -8,8 +8,9 @@ import numpy as np
 
 from ...nn import functional
 from ...tensor import OPS
+from ...tensor.variable import Variable
 from .rows import row, table, writes
-from .values import to_plain
+from .values import Mixed, as_tensor, to_plain
 
 table("""
 abs
@@ -19,20 +20,19 @@ angle | angle
 asin
 asinh
 atan
-atan2 | atan2(X1=x, X2=y)
+atan2 | - | atan2(x, y)
 atanh
-bitwise_and
-bitwise_left_shift | bitwise_left_shift(x=x, y=y) {is_arithmetic:b} -> out
+~bitwise_and
+~bitwise_left_shift | bitwise_left_shift(x=x, y=y) {is_arithmetic:b} -> out
 bitwise_not
-bitwise_or
-bitwise_right_shift | bitwise_right_shift(x=x, y=y) {is_arithmetic:b} -> out
-bitwise_xor
-cast | cast(X) {out_dtype:t=dtype}
+~bitwise_or
+~bitwise_right_shift | bitwise_right_shift(x=x, y=y) {is_arithmetic:b} -> out
+~bitwise_xor
 ceil
 celu | celu(X) {alpha:f}
 complex | complex(X=real, Y=imag)
 conj
-copysign | copysign(x=x, y=y) -> out
+~copysign | copysign(x=x, y=y) -> out
 cos
 cosh
 digamma
@@ -42,25 +42,24 @@ erfinv
 exp
 expm1
 floor
-fmax | elementwise_fmax(X, Y)
-fmin | elementwise_fmin(X, Y)
+~fmax | elementwise_fmax(X, Y)
+~fmin | elementwise_fmin(X, Y)
 gammaln | gammaln(x=x) -> out
-gammaincc | gammaincc(x=x, y=y) -> out
+~gammaincc | gammaincc(x=x, y=y) -> out
 gelu | gelu(X) {approximate:b}
 hardshrink | hard_shrink(X) {threshold:f}
 hardsigmoid | hard_sigmoid(X) {slope:f, offset:f}
 hardtanh | brelu(X) {t_min:f=min, t_max:f=max} | hardtanh(x) {t_min=min, t_max=max}
-heaviside | elementwise_heaviside(X, Y)
+~heaviside | elementwise_heaviside(X, Y)
 i0 | i0(x=x) -> out
 i0e | i0e(x=x) -> out
 i1 | i1(x=x) -> out
 i1e | i1e(x=x) -> out
-imag
 isfinite | isfinite_v2(X)
 isinf | isinf_v2(X)
 isnan | isnan_v2(X)
 leaky_relu | leaky_relu(X) {alpha:f=negative_slope}
-lerp | lerp(X, Y, Weight)
+~lerp | lerp(X, Y, Weight)
 lgamma
 log
 log10
@@ -72,9 +71,8 @@ logical_not
 logical_or
 logical_xor
 logit | logit(X) {eps:f}
-nextafter | nextafter(x=x, y=y) -> out
+~nextafter | nextafter(x=x, y=y) -> out
 polygamma | polygamma(x=x) {n:i} -> out
-real
 reciprocal
 relu
 relu6
@@ -99,8 +97,59 @@ tanh
 tanhshrink | tanh_shrink(X) | tanh_shrink(x)
 thresholded_relu | thresholded_relu(X) {threshold:f, value:f}
 trunc | trunc(X=input) | trunc(x=input)
-where | where(Condition, X, Y)
+where | - | where(condition, x, y)
 """)
+
+
+@row("cast(X:r=x) {out_dtype:t=dtype}", "cast(x:r)", tensors="x")
+def cast(x: Any, dtype: Any = None) -> Any:
+    if isinstance(x, Mixed) and "int" in dtype:
+        return Mixed(x.items, dtype, x.is_single)
+    return OPS["cast"](as_tensor(x), dtype)
+
+
+@writes("cast")
+def write_cast(emit: Any, x: Any, dtype: Any) -> Any:
+    return emit.cast(x, emit.result_dtype())
+
+
+@row("real(X)", "real(x)")
+def real(x: Any) -> Any:
+    return OPS["real"](x)
+
+
+@row("imag(X)", "imag(x)")
+def imag(x: Any) -> Any:
+    return OPS["imag"](x)
+
+
+@writes("real", "imag")
+def write_part(emit: Any, x: Any) -> Any:
+    if x.dtype.startswith("complex"):
+        return emit(emit.name, {"X": x}, {})
+    return x if emit.name == "real" else emit.filled(x, 0.0)
+
+
+@row("where(Condition=condition, X=x, Y=y)")
+def where(condition: Any, x: Any, y: Any) -> Any:
+    return OPS["where"](condition, x, y)
+
+
+@writes("where")
+def write_where(emit: Any, condition: Any, x: Any, y: Any) -> Any:
+    operands = emit.broadcast(condition, *emit.promoted(x, y))
+    return NotImplemented if operands is None else emit("where", dict(zip(("Condition", "X", "Y"), operands, strict=True)), {})
+
+
+@row("atan2(X1=x, X2=y)")
+def atan2(x: Any, y: Any) -> Any:
+    return OPS["atan2"](x, y)
+
+
+@writes("atan2")
+def write_atan2(emit: Any, x: Any, y: Any) -> Any:
+    operands = emit.broadcast(*emit.promoted(x, y))
+    return NotImplemented if operands is None else emit("atan2", dict(zip(("X1", "X2"), operands, strict=True)), {})
 
 
 def aligned(x: Any, y: Any, axis: int) -> tuple[Any, Any]:
@@ -160,6 +209,8 @@ def pow_scalar(x: Any, y: Any = 1.0, factor: Any = None) -> Any:
 
 def _number(x: Any, value: Any) -> Any:
     """A plain number, an integer where x holds integers and the value is one."""
+    if isinstance(value, Variable):
+        return value
     number = np.asarray(to_plain(value)).reshape(-1)[0].item()
     is_whole = "int" in str(x.dtype) and number == int(number)
     return int(number) if is_whole else number
@@ -267,7 +318,7 @@ def assign(x: Any, output: Any = None, dst_place_type: int = 0) -> Any:
 
 @writes("clone")
 def write_assign(emit: Any, x: Any) -> Any:
-    return emit("assign", {"X": x})
+    return emit("assign", {"X": x}, {})
 
 
 @row("increment(X)", "increment(x);increment_(x)")

@@ -78,11 +78,6 @@ def einsum(x: Any = (), equation: str = "") -> Any:
     return OPS["einsum"](equation, *x)
 
 
-@writes("einsum")
-def write_einsum(emit: Any, equation: str, operands: Any) -> Any:
-    return emit("einsum", {"Operands": operands}, {"equation:s": equation.replace(" ", "")})
-
-
 @row("eigvalsh(X) -> Eigenvalues, Eigenvectors", "eigvalsh(x)")
 def eigvalsh(x: Any, UPLO: str = "L", uplo: str = "", is_test: bool = True) -> Any:
     return OPS["eigvalsh"](x, uplo or UPLO)

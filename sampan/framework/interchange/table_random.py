@@ -14,7 +14,7 @@ from .rows import row
     tensors=" ",
 )
 def uniform(shape: Any = (), min: Any = -1.0, max: Any = 1.0, dtype: Any = "float32", seed: int = 0) -> Any:
-    return OPS["uniform"]([int(n) for n in shape], dtype, float(min), float(max), seed)
+    return OPS["uniform"](list(shape), dtype, float(min), float(max), seed)
 
 
 @row(
@@ -33,7 +33,7 @@ def gaussian(
     b: float = 2.0,
     op: Any = None,
 ) -> Any:
-    draw = OPS["randn"]([int(n) for n in shape], dtype)
+    draw = OPS["randn"](list(shape), dtype)
     if op.kind == "truncated_gaussian_random":
         draw = OPS["clip"](draw, a, b)
     return OPS["scale"](draw, std, mean)
@@ -41,7 +41,7 @@ def gaussian(
 
 @row("randint(ShapeTensor=shape:L, ShapeTensorList*=shape:L) {dtype:t, shape:L}", "randint(low:i, high:i, shape:L)", tensors=" ")
 def randint(low: int = 0, high: int = 1, shape: Any = (), dtype: Any = "int64", seed: int = 0) -> Any:
-    return OPS["randint"](low, high, [int(n) for n in shape], dtype)
+    return OPS["randint"](low, high, list(shape), dtype)
 
 
 @row("randperm() {dtype:t}", "randperm(n:i)", tensors=" ")

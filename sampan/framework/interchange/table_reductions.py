@@ -31,10 +31,11 @@ def _reduction(ours: str, program: str) -> None:
     @writes(ours)
     def write(emit: Any, x: Any, axis: Any, keepdim: bool, dtype: Any = None) -> Any:
         axes = [] if axis is None else list(axis) if isinstance(axis, (list, tuple)) else [axis]
+        axes = axes or list(range(x.ndim))
         attributes = {
             f"dim:{'L' if ours in _LONG_AXES else 'I'}": axes or [0],
             "keep_dim:b": keepdim,
-            "reduce_all:b": not axes or len(axes) == x.ndim,
+            "reduce_all:b": len(axes) == x.ndim,
         }
         if ours in ("sum", "prod", "mean"):
             x = emit.cast(x, emit.result_dtype())
@@ -128,17 +129,30 @@ def write_cumprod(emit: Any, x: Any, dim: Any, dtype: Any) -> Any:
 
 
 table("""
-cummax | cummax(x=x) {axis:i, dtype:t} -> out, indices
-cummin | cummin(x=x) {axis:i, dtype:t} -> out, indices
 kthvalue | kthvalue(X) {k:i, axis:i, keepdim:b} -> Out, Indices
 mode | mode(X) {axis:i, keepdim:b} -> Out, Indices
 dist | dist(X, Y) {p:f}
 searchsorted | searchsorted(SortedSequence=sorted_sequence, Values=values) {out_int32:b, right:b} | searchsorted(sorted_sequence, values)
-renorm | renorm(X) {p:f, axis:i, max_norm:f}
 reduce_as | reduce_as(x=x, target=target) -> out
 is_empty
 numel | size(Input=x) | numel(x)
 """)
+
+
+def _winner(name: str) -> None:
+    @row(f"{name}(x=x) {{dtype:t}} -> out, indices", f"{name}(x)", tensors="x")
+    def read(x: Any, axis: int = -1, dtype: Any = "int64") -> Any:
+        return tuple(OPS[name](x, axis, dtype))
+
+    @writes(name)
+    def write(emit: Any, x: Any, axis: Any, dtype: Any) -> Any:
+        if axis is None:
+            x, axis = emit("flatten_contiguous_range", {"X": x}, {"start_axis:i": 0, "stop_axis:i": -1}), 0
+        return emit(name, {"x": x}, {"axis:i": axis, "dtype:t": str(dtype)}, ("out", "indices"))
+
+
+_winner("cummax")
+_winner("cummin")
 
 
 @row("argsort(X) -> Out, Indices", "argsort(x)")
@@ -149,7 +163,9 @@ def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = Fal
 
 @writes("argsort")
 def write_argsort(emit: Any, x: Any, axis: int, descending: bool, stable: bool) -> Any:
-    return emit("argsort", {"X": x}, {"axis:i": axis, "descending:b": descending, "stable:b": stable}, ("", "Indices"))
+    return emit(
+        "argsort", {"X": x}, {"axis:i": axis, "descending:b": descending, "stable:b": stable}, ("", "Indices"), spare=("Out",)
+    )
 
 
 @writes("sort")
@@ -175,6 +191,16 @@ def p_norm(
     x: Any, porder: float = 2.0, axis: int = -1, epsilon: float = 0.0, keepdim: bool = False, asvector: bool = False
 ) -> Any:
     return OPS["vector_norm"](x, porder, None if asvector else axis, keepdim)
+
+
+@row("renorm(X)", "renorm(x)", tensors="x")
+def renorm(x: Any, p: float = 2.0, axis: int = 0, max_norm: float = 1.0) -> Any:
+    return OPS["renorm"](x, p, axis, max_norm)
+
+
+@writes("renorm")
+def write_renorm(emit: Any, x: Any, p: float, axis: int, max_norm: float) -> Any:
+    return emit("renorm", {"X": x}, {"p:f": p, "axis:i": axis % x.ndim, "max_norm:f": max_norm})
 
 
 @row("frobenius_norm(X) {dim:A=axis}", "frobenius_norm(x, axis:A)", tensors="x")

@@ -8,9 +8,10 @@ import numpy as np
 
 from ...base.errors import UnsupportedError, message
 from ...tensor import OPS
+from . import kinds
 from .rows import row, table, writes
 from .table_creation import known
-from .values import Known, to_plain
+from .values import Known, Mixed, as_tensor, joined, to_plain
 
 table("""
 broadcast_tensors | broadcast_tensors(X*=input) | broadcast_tensors(input*)
@@ -25,20 +26,38 @@ scatter_nd_add
 shard_index | shard_index(X=input) {index_num:i, nshards:i, shard_id:i, ignore_value:i} | shard_index(input)
 trace | trace(Input=x) {offset:i, axis1:i, axis2:i}
 tril_indices | tril_indices() {rows:i=row, cols:i=col, offset:i, dtype:t} -> out | tril_indices() {rows=row, cols=col}
-triu_indices | triu_indices() {row:i, col:i, offset:i, dtype:t} -> out
+triu_indices | - | triu_indices()
 unbind | unbind(X=input) {axis:i} | unbind(input)
 flip | flip(X) {axis:I}
 meshgrid | meshgrid(X*=inputs) | meshgrid(inputs*)
 masked_fill | masked_fill(x=x, mask=mask, value=value) -> out
 index_put | index_put(x=x, indices*=indices, value=value) {accumulate:b} -> out
 index_add | index_add(X, Index=index, AddValue=value) {axis:i} | index_add(x, index, value)
-as_strided | as_strided(input=x) {dims:L=shape, stride:L, offset:l} -> out | as_strided(x) {dims=shape}
+as_strided | - | as_strided(x) {dims=shape}
 """)
+
+
+@row("triu_indices() -> out", tensors=" ")
+def triu_indices(row: int = 0, col: int = 0, offset: int = 0, dtype: int = 3) -> Any:
+    return OPS["triu_indices"](row, col, offset, kinds.dtype_name(dtype))
+
+
+@writes("triu_indices")
+def write_triu_indices(emit: Any, row: int, col: Any, offset: int, dtype: Any) -> Any:
+    attributes = {"row:i": row, "col:i": row if col is None else col, "offset:i": offset, "dtype:t": emit.result_dtype()}
+    return emit("triu_indices", {}, attributes, ("out",))
 
 
 @row("shape(Input=x)", "shape(x);shape64(x)", needs_op=True)
 def shape(x: Any, op: Any) -> Any:
-    return known(list(x.shape), "int64" if op.kind == "shape64" else "int32")
+    dtype = "int64" if op.kind == "shape64" else "int32"
+    sizes = list(x.shape)
+    if -1 not in sizes:
+        return known(sizes, dtype)
+    whole = OPS["shape"](x)
+    return Mixed(
+        tuple(OPS["squeeze"](OPS["slice"](whole, [0], [k], [k + 1]), 0) if n == -1 else n for k, n in enumerate(sizes)), dtype
+    )
 
 
 @row(
@@ -47,7 +66,11 @@ def shape(x: Any, op: Any) -> Any:
     tensors="x",
 )
 def reshape(x: Any, shape: Any = ()) -> Any:
-    return OPS["reshape"](x, [int(n) for n in shape])
+    sizes = list(shape)
+    unknown = [k for k, n in enumerate(sizes) if not isinstance(n, int)]
+    if len(unknown) == 1 and all(n != -1 for n in sizes if isinstance(n, int)):
+        sizes[unknown[0]] = -1  # what is left, so that nothing waits for the tensor's content
+    return OPS["reshape"](x, sizes)
 
 
 @writes("reshape")
@@ -116,7 +139,7 @@ def write_unsqueeze(emit: Any, x: Any, axis: Any) -> Any:
 
 @row("expand_v2(X, Shape=shape:L, expand_shapes_tensor*=shape:L) {shape:L}", "expand(x, shape:L)", tensors="x")
 def expand(x: Any, shape: Any = ()) -> Any:
-    return OPS["expand"](x, [int(n) for n in shape])
+    return OPS["expand"](x, list(shape))
 
 
 @writes("expand", "broadcast_to")
@@ -140,7 +163,7 @@ def write_expand_as(emit: Any, x: Any, y: Any) -> Any:
     tensors="x",
 )
 def tile(x: Any, repeat_times: Any = ()) -> Any:
-    return OPS["tile"](x, [int(n) for n in repeat_times])
+    return OPS["tile"](x, list(repeat_times))
 
 
 @writes("tile", "repeat")
@@ -148,9 +171,9 @@ def write_tile(emit: Any, x: Any, repeat_times: Any) -> Any:
     return emit("tile", {"X": x}, {"repeat_times:I": _axes(repeat_times)})
 
 
-@row("concat(X*=x, AxisTensor=axis:i)", "concat(x*, axis:i)", lists="x", tensors=" ")
+@row("concat(X*:r=x, AxisTensor=axis:i)", "concat(x*:r, axis:i)", lists="x", tensors=" ")
 def concat(x: Any = (), axis: int = 0) -> Any:
-    return OPS["concat"](x, axis)
+    return joined(x, False) or OPS["concat"]([as_tensor(v) for v in x], axis)
 
 
 @writes("concat")
@@ -158,9 +181,9 @@ def write_concat(emit: Any, x: Any, axis: int) -> Any:
     return emit("concat", {"X": list(emit.promoted(*x))}, {"axis:i": int(axis)})
 
 
-@row("stack(X*=x) -> Y", "stack(x*)", lists="x", tensors=" ")
+@row("stack(X*:r=x) -> Y", "stack(x*:r)", lists="x", tensors=" ")
 def stack(x: Any = (), axis: int = 0) -> Any:
-    return OPS["stack"](x, axis)
+    return joined(x, True) or OPS["stack"]([as_tensor(v) for v in x], axis)
 
 
 @writes("stack")
@@ -200,6 +223,11 @@ def write_split(emit: Any, x: Any, axis: Any, num_or_sections: Any = None, chunk
 def slice_(input: Any = None, starts: Any = (), ends: Any = (), axes: Any = (), decrease_axis: Any = ()) -> Any:
     if isinstance(input, list):  # an array of tensors
         return input[starts[0]] if decrease_axis else input[starts[0] : ends[0]]
+    if isinstance(input, Mixed):
+        items = input.items[starts[0] : ends[0]]
+        if not isinstance(items[0], int) or len(items) > 1 or not decrease_axis:
+            return Mixed(items, input.dtype, bool(decrease_axis))
+        return known(items[0], input.dtype)
     if isinstance(input, Known):
         return _sliced(input, starts, ends, axes, decrease_axis)
     result = OPS["slice"](input, list(axes), list(starts), list(ends))

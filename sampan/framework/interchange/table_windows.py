@@ -308,16 +308,24 @@ def write_adaptive_pool(emit: Any, x: Any, output_size: Any, return_mask: bool =
     rank = x.ndim - 2
     spatial = x.shape[1:-1] if data_format[-1] == "C" else x.shape[2:]
     sizes = [n if s is None else s for s, n in zip(_per_axis(output_size, rank), spatial, strict=True)]
-    if return_mask:
-        if rank == 1:
-            return NotImplemented
-        attributes = {
-            "ksize:I": sizes,
-            "strides:I": [1] * rank,
-            "paddings:I": [0] * rank,
-            "adaptive:b": True,
-            "global_pooling:b": False,
-        }
-        return emit(f"max_pool{rank}d_with_index", {"X": x}, attributes, ("Out", "Mask"))
-    kind = "avg" if "avg" in emit.name else "max"
-    return _write_pool(emit, x, kind, rank, {"ksize:I": sizes, "adaptive:b": True}, data_format)
+    if "max" in emit.name:
+        return _write_adaptive_max(emit, x, sizes, return_mask)
+    return _write_pool(emit, x, "avg", rank, {"ksize:I": sizes, "adaptive:b": True}, data_format)
+
+
+def _write_adaptive_max(emit: Any, x: Any, sizes: list[int], return_mask: bool) -> Any:
+    rank = len(sizes)
+    if rank == 1:
+        x, sizes = emit("unsqueeze2", {"X": x}, {"axes:I": [2]}, spare=("XShape",)), [1, *sizes]
+    attributes = {"ksize:I": sizes, "strides:I": [1] * len(sizes), "paddings:I": [0] * len(sizes)}
+    found = emit(
+        f"max_pool{len(sizes)}d_with_index",
+        {"X": x},
+        {**attributes, "adaptive:b": True, "global_pooling:b": False},
+        ("Out", "Mask") if return_mask else ("Out",),
+        spare=() if return_mask else ("Mask",),
+    )
+    if rank > 1:
+        return found
+    lines = [emit("squeeze2", {"X": v}, {"axes:I": [2]}, spare=("XShape",)) for v in (found if return_mask else [found])]
+    return tuple(lines) if return_mask else lines[0]
