@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import convolution, eager, elementwise, lenet, loader, matmul, models, optimizer, programs, rows
+from . import convolution, eager, elementwise, embedding, lenet, loader, matmul, models, optimizer, programs, rows
 from .case import Case
 
 CASES: tuple[Case, ...] = (
@@ -15,6 +15,7 @@ CASES: tuple[Case, ...] = (
     *models.CASES,
     *optimizer.CASES,
     *loader.CASES,
+    *embedding.CASES,
     *programs.CASES,
 )
 BY_NAME = {case.name: case for case in CASES}

@@ -27,7 +27,9 @@ class ClipGradBase:
         if not touched:
             return list(params_grads)
         grads = [params_grads[k][1] for k in touched]
-        rows = {k: merged(grads[k]) for k in selected_places(grads)}  # an element's value is the sum over equal rows
+        rows = {
+            k: merged(grads[k], is_padded=True) for k in selected_places(grads)
+        }  # an element's value is the sum over equal rows
         for k, grad in rows.items():
             grads[k] = grad
         results = list(self._clipped(grads))

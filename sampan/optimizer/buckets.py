@@ -9,7 +9,7 @@ from typing import Any
 
 from ..tensor import OPS, Tensor
 from ..tensor.runs import LONGEST_RUN
-from ..tensor.selected_rows import merged, padded
+from ..tensor.selected_rows import merged, rows_and_height, unpadded_count
 
 #: Sizes of the runs of one shape that one call updates. Few sizes keep the number of compiled signatures small.
 RUN_SIZES = (LONGEST_RUN, 4, 1)
@@ -96,15 +96,19 @@ def _picker(places: list[int]) -> Callable[[Sequence[Any]], list[Any]]:
 
 def update_rows(operator: Callable[..., Any], run: Run, grad: Tensor, rates: Sequence[Any]) -> None:
     """Update the rows that the gradient holds: they are taken out of the parameter and its states, updated as small parameters, and put back."""
-    rows, values = padded(merged(grad))
-    if rows.shape[0] == 0:
+    grad = merged(grad, is_padded=True)
+    rows, _ = rows_and_height(grad)
+    count = unpadded_count(rows.numpy_view())
+    if count == 0:
         return
+    values = grad.numpy_view()
+    values[count:] = values[count - 1]  # a repeated row is updated alike each time
 
     def taken(tables: list[Tensor]) -> list[Tensor]:
         return [OPS["gather"](t, rows, 0) for t in tables]
 
     params, states, masters = taken(run.params), [taken(s) for s in run.states], taken(run.masters)
-    operator(params, [values], *states, masters, *rates)
+    operator(params, [grad], *states, masters, *rates)
     for tables, parts in zip([run.params, *run.states, run.masters], [params, *states, masters], strict=True):
         for table, part in zip(tables, parts, strict=True):
             OPS["put_indices_"](table, [rows], part, (0,), True)

@@ -42,31 +42,36 @@ def rows_and_height(tensor: Tensor) -> tuple[Tensor, int]:
 
 
 @no_grad()
-def merged(tensor: Tensor) -> Tensor:
-    """The same with every row once, in ascending order; the values of equal rows are added."""
+def merged(tensor: Tensor, is_padded: bool = False) -> Tensor:
+    """The same with every row once, in ascending order; the values of equal rows are added.
+
+    is_padded: the last row may be repeated, with zeros, until the number of rows is one of few: calls on them then have few signatures.
+    """
     rows, height = rows_and_height(tensor)
-    if rows.shape[0] == 0:
-        return tensor
-    # By NumPy: how many rows are left differs from call to call, and an operator would be compiled for each number of them.
-    order = np.argsort(rows.numpy_view(), kind="stable")
-    ordered = rows.numpy_view()[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-    values = tensor.numpy_view()
-    wide = values[order].astype(np.float32) if values.dtype.itemsize == 2 else values[order]
-    sums = np.add.reduceat(wide, starts, axis=0).astype(values.dtype, copy=False)
-    return selected_rows(from_array(sums), from_array(ordered[starts]), height)
+    ordered, inverse, count = _places(rows.numpy_view())
+    padded = _padded_count(count)
+    sums = OPS["zeros"]([padded, *tensor.shape[1:]], tensor.dtype.name)
+    OPS["index_add_"](sums, from_array(inverse), 0, tensor)
+    if is_padded or padded == count:
+        return selected_rows(sums, from_array(ordered[np.minimum(np.arange(padded), count - 1)]), height)
+    return selected_rows(from_array(sums.numpy_view()[:count]), from_array(ordered), height)
 
 
-def padded(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """(rows, values) of a merged tensor whose last row is repeated until their number is one of few: calls on them then have few signatures."""
-    rows, _ = rows_and_height(tensor)
-    count = rows.shape[0]
-    step = max(1, 1 << max(0, count.bit_length() - 3))
-    missing = -count % step
-    if missing == 0:
-        return rows, OPS["assign"](tensor)
-    index = np.minimum(np.arange(count + missing), count - 1)
-    return from_array(rows.numpy_view()[index]), from_array(tensor.numpy_view()[index])
+def _places(rows: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
+    """The distinct rows in order, for each row its place among them, and their number."""
+    ordered, inverse = np.unique(rows, return_inverse=True)
+    return ordered, inverse.reshape(-1), len(ordered)
+
+
+def _padded_count(count: int) -> int:
+    """The next number of three significant bits."""
+    step = 1 << max(0, count.bit_length() - 3)
+    return count + -count % step
+
+
+def unpadded_count(rows: np.ndarray[Any, Any]) -> int:
+    """How many rows there are without the repeated last one of a padded tensor."""
+    return int(np.searchsorted(rows, rows[-1])) + 1 if len(rows) else 0
 
 
 @no_grad()

@@ -12,10 +12,17 @@ import sampan as paddle
 import sampan.nn.functional as F
 from sampan import nn
 from sampan.base.errors import ShapeError, UnsupportedError
-from sampan.tensor.selected_rows import merged, padded, selected_rows, to_dense
+from sampan.tensor.selected_rows import merged, selected_rows, to_dense, unpadded_count
 
 TABLE = np.arange(30, dtype="float32").reshape(10, 3) / 10
 BATCHES = [[[1, 2, 1], [5, 1, 2]], [[4, 2, 4]], [[7, 7], [1, 9]]]
+
+CLIPS = {
+    "none": lambda: None,
+    "norm": lambda: nn.ClipGradByNorm(0.5),
+    "global norm": lambda: nn.ClipGradByGlobalNorm(0.5),
+    "value": lambda: nn.ClipGradByValue(0.4),
+}
 
 
 def table(is_sparse, **options):
@@ -127,13 +134,31 @@ def test_merging_keeps_the_sum_and_sorts():
 
 
 @pytest.mark.parametrize("count", [1, 3, 8, 9, 100, 1000])
-def test_padding_repeats_the_last_row(count):
+def test_padding_repeats_the_last_row_with_zeros(count):
     values = paddle.randn([count, 2])
-    rows, more = padded(selected_rows(values, paddle.arange(count), 2000))
-    extra = rows.shape[0] - count
+    more = merged(selected_rows(values, paddle.arange(count), 2000), is_padded=True)
+    extra = more.shape[0] - count
     assert 0 <= extra <= count // 4
-    assert rows.tolist() == [*range(count), *[count - 1] * extra]
-    np.testing.assert_array_equal(more.numpy()[count:], np.repeat(values.numpy()[-1:], extra, 0))
+    assert more.rows() == [*range(count), *[count - 1] * extra]
+    assert unpadded_count(np.array(more.rows())) == count
+    np.testing.assert_array_equal(more.numpy()[:count], values.numpy())
+    assert not more.numpy()[count:].any()
+
+
+@pytest.mark.parametrize("ids", [list(range(9)), [8, 9] * 40, list(range(3, 400, 3))])
+@pytest.mark.parametrize("clip", CLIPS)
+def test_many_rows_are_updated_once(ids, clip):
+    results = []
+    for is_sparse in (True, False):
+        layer = nn.Embedding(400, 2, sparse=is_sparse)
+        layer.weight.set_value(paddle.to_tensor(np.linspace(-1, 1, 800, dtype="float32").reshape(400, 2)))
+        optimizer = paddle.optimizer.Adagrad(0.1, parameters=layer.parameters(), grad_clip=CLIPS[clip]())
+        for _ in range(2):
+            backward(layer, [ids])
+            optimizer.step()
+            optimizer.clear_grad()
+        results.append(layer.weight.numpy())
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
 
 
 OPTIMIZERS = {
@@ -143,12 +168,6 @@ OPTIMIZERS = {
     "AdamW": lambda p, **o: paddle.optimizer.AdamW(0.1, parameters=p, **o),
     "Adagrad": lambda p, **o: paddle.optimizer.Adagrad(0.1, parameters=p, **o),
     "RMSProp": lambda p, **o: paddle.optimizer.RMSProp(0.1, parameters=p, **o),
-}
-CLIPS = {
-    "none": lambda: None,
-    "norm": lambda: nn.ClipGradByNorm(0.5),
-    "global norm": lambda: nn.ClipGradByGlobalNorm(0.5),
-    "value": lambda: nn.ClipGradByValue(0.4),
 }
 
 

@@ -214,3 +214,20 @@ def test_a_view_sees_writes_to_its_base():
     view = paddle.transpose(x, [1, 0])
     x[0, :] = False
     assert paddle.nonzero(view).tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_squares_are_products_to_the_last_bit(dtype):
+    x = paddle.to_tensor(np.array([-3.7, -0.0, 0.0, 1.1, 1e-30, 2.25, np.inf, -np.inf, np.nan] * 5)).astype(dtype)
+    np.testing.assert_array_equal((x**2).numpy(), (x * x).numpy())
+    np.testing.assert_array_equal((x**1).numpy(), x.numpy())
+    assert np.signbit((x**1).numpy()[1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_many_exponents_at_once(dtype):
+    x = paddle.to_tensor(np.linspace(-2, 2, 45)).astype(dtype)
+    y = paddle.to_tensor(np.array([1, 2, 3, 5, 2, 1, 2, 2, -1] * 5)).astype(dtype)
+    with np.errstate(divide="ignore"):
+        want = x.numpy().astype("float64") ** y.numpy()
+    np.testing.assert_allclose((x**y).numpy(), want, rtol=3e-7)

@@ -1,8 +1,10 @@
 """benchmarks/: cases are well formed, outcomes are computed and shown right, a worker answers over its pipe."""
 
+import json
 import sys
 
 import cases
+import growth
 import harness
 import peers
 import pytest
@@ -119,3 +121,11 @@ def test_list_prints_the_chosen_cases(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert all(line.startswith("eager ") for line in lines)
+
+
+def test_growth_reports_an_example_and_trains_it(capsys):
+    assert growth.main(["--only", "sparse embedding", "--steps", "20"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["before_kib"] > 10_000
+    assert found["after_kib"] >= found["before_kib"] * 0.5
+    assert 0 < found["loss"] < 5
