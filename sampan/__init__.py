@@ -9,8 +9,9 @@ import importlib
 from typing import Any
 
 from . import _rt, autograd, tensor
+from .base.dtypes import ABSENT as _absent_dtypes
 from .base.flags import get_flags, set_flags
-from .base.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, XPUPlace
+from .base.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, XPUPinnedPlace, XPUPlace
 from .tensor import Parameter, Size, Tensor, to_tensor
 from .tensor.functions import *  # noqa: F403
 from .tensor.printing import set_printoptions
@@ -21,6 +22,8 @@ from .version import full_version as __version__
 
 globals().update(tensor.public_names(""))
 globals().update(_rt.dtypes)
+globals().update(_absent_dtypes)
+uint16 = _rt.dtypes["bfloat16"]  # NumPy holds its bits so
 dtype = _rt.DType
 globals().update({name: _rt.dtypes[of] for name, of in tensor.DTYPE_ALIASES.items()})
 
@@ -37,6 +40,12 @@ _LAZY_NAMES = {
     "autocast": "amp",
     "is_autocast_enabled": "amp",
     "get_autocast_dtype": "amp",
+    "get_autocast_cpu_dtype": "amp",
+    "get_autocast_gpu_dtype": "amp",
+    "LazyGuard": "nn.parameters",
+    "MmapStorage": "framework.storage",
+    "enable_compat": "utils.compat",
+    "disable_compat": "utils.compat",
     "is_compiled_with_cuda": "device",
     "is_compiled_with_rocm": "device",
     "is_compiled_with_xpu": "device",

@@ -13,7 +13,10 @@ from ..tensor.autograd import (
 )
 from .functional import Hessian, Jacobian, hessian, jacobian, jvp, vjp
 
+Function = PyLayer  # PyTorch's name
+
 __all__ = [
+    "Function",
     "Hessian",
     "Jacobian",
     "PyLayer",

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .errors import DTypeError, message
+from .errors import DTypeError, UnsupportedError, message
 
 #: Every element type, in the runtime's order.
 NAMES = (
@@ -24,8 +24,27 @@ _OTHER_NAMES = {
 _default = "float32"
 
 
+class AbsentDType:
+    """A dtype that Paddle names and tensors here do not have; whatever takes a dtype refuses it by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"paddle.{self.name}"
+
+
+ABSENT = {name: AbsentDType(name) for name in ("uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "pstring", "raw")}
+
+
 def name_of(dtype: Any) -> str:
-    """The name of a dtype given as a DType, a string, or a NumPy dtype or scalar type; an empty string where it is none."""
+    """The name of a dtype given as a DType, a string, or a NumPy dtype or scalar type; an empty string where it is none.
+
+    Raises:
+        UnsupportedError: the dtype is one of Paddle's that tensors here do not have.
+    """
+    if isinstance(dtype, AbsentDType):
+        raise UnsupportedError(message(f"{dtype.name} is no dtype of this build", f"tensors hold {', '.join(NAMES)}"))
     text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", "")
     if text in NAMES:
         return str(text)

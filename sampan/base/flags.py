@@ -79,9 +79,23 @@ MEMORY_LIMIT_MB = declare("memory_limit_mb", 0, "the most memory tensors may tak
 INTERPRET = declare("interpret", False, "run every operator by the NumPy interpreter in place of compiled kernels", in_key=True)
 
 
+#: Flags of Paddle's that steer parts which are not here: kept and given back, so that programs run, and without effect.
+_PADDLE_ONLY = """FLAGS_allocator_strategy FLAGS_benchmark FLAGS_call_stack_level FLAGS_check_nan_inf_level FLAGS_conv_workspace_size_limit
+FLAGS_cudnn_batchnorm_spatial_persistent FLAGS_cudnn_deterministic FLAGS_cudnn_exhaustive_search FLAGS_eager_delete_scope
+FLAGS_eager_delete_tensor_gb FLAGS_embedding_deterministic FLAGS_enable_auto_parallel_align_mode FLAGS_enable_cublas_tensor_op_math
+FLAGS_enable_pir_api FLAGS_enable_pir_in_executor FLAGS_fast_eager_deletion_mode FLAGS_fraction_of_cpu_memory_to_use
+FLAGS_fraction_of_gpu_memory_to_use FLAGS_gemm_use_half_precision_compute_type FLAGS_gpu_memory_limit_mb FLAGS_initial_cpu_memory_in_mb
+FLAGS_initial_gpu_memory_in_mb FLAGS_low_precision_op_list FLAGS_max_inplace_grad_add FLAGS_memory_fraction_of_eager_deletion
+FLAGS_paddle_num_threads FLAGS_prim_all FLAGS_prim_backward FLAGS_prim_forward FLAGS_reallocate_gpu_memory_in_mb FLAGS_selected_gpus
+FLAGS_set_to_1d FLAGS_sort_sum_gradient FLAGS_sync_nccl_allreduce FLAGS_use_cinn FLAGS_use_mkldnn FLAGS_use_pinned_memory
+FLAGS_use_stride_kernel FLAGS_use_system_allocator"""
+_kept: dict[str, object] = dict.fromkeys(_PADDLE_ONLY.split())
+
+
 def get_flags(names: str | list[str] | tuple[str, ...]) -> dict[str, object]:
     """The values of the named flags, with or without the ``FLAGS_`` prefix, keyed as they were asked for."""
-    return {n: _find(n).value for n in ([names] if isinstance(names, str) else names)}
+    asked = [names] if isinstance(names, str) else names
+    return {n: _kept[n] if n in _kept else _find(n).value for n in asked}
 
 
 def set_flags(flags: Mapping[str, object]) -> None:
@@ -89,10 +103,14 @@ def set_flags(flags: Mapping[str, object]) -> None:
     if not isinstance(flags, Mapping):
         raise TypeError(f"set_flags() takes a dict of flag names to values, got {type(flags).__name__}")
     found = []
+    kept = {name: value for name, value in flags.items() if name in _kept}
     for name, value in flags.items():
+        if name in kept:
+            continue
         flag = _find(name)
         fits = isinstance(value, type(flag.default)) or (isinstance(flag.default, bool) and value in (0, 1))
         found.append((flag, type(flag.default)(value) if fits else _parse(flag, str(value))))  # type: ignore[call-overload, arg-type]
+    _kept.update(kept)
     for flag, value in found:
         flag.value = value
         if flag.on_change:

@@ -62,6 +62,20 @@ class CUDAPinnedPlace(Place):
         raise missing_device("CUDA")
 
 
+class XPUPinnedPlace(Place):
+    """Pinned host memory for Kunlun XPUs; this build has none."""
+
+    def __init__(self) -> None:
+        raise missing_device("XPU")
+
+
+class IPUPlace(Place):
+    """A Graphcore IPU; this build has none."""
+
+    def __init__(self) -> None:
+        raise missing_device("IPU")
+
+
 class XPUPlace(Place):
     """A Kunlun XPU device; this build has none."""
 

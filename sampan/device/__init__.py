@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.errors import ArgumentError, UnsupportedError, message
-from ..base.places import CPUPlace, CUDAPlace, Device, Place, XPUPlace, parse_place
+from ..base.places import CPUPlace, CUDAPlace, Device, IPUPlace, Place, XPUPlace, parse_place
 from ..tensor.functions import get_device, set_device
 from ..tensor.random import GeneratorState, default_generator
 from ..tensor.random import seed as manual_seed
@@ -244,7 +244,7 @@ class _CallableModule(types.ModuleType):
 sys.modules[__name__].__class__ = _CallableModule
 
 __all__ = [
-    "CPUPlace", "CUDAPlace", "Device", "Event", "GeneratorState", "Place", "Stream", "StreamContext", "XPUPlace", "cuda",
+    "CPUPlace", "CUDAPlace", "Device", "Event", "GeneratorState", "IPUPlace", "Place", "Stream", "StreamContext", "XPUPlace", "cuda",
     "current_stream", "device", "device_count", "device_guard", "empty_cache", "get_all_custom_device_type",
     "get_all_device_type", "get_available_custom_device", "get_available_device", "get_cudnn_version", "get_device",
     "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_stream_from_external",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import nest
 from ..base.dtypes import numpy_dtype
 from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ..framework.arrays import is_tensor
@@ -39,10 +40,9 @@ def summary(net: Any, input_size: Any = None, dtypes: Any = None, input: Any = N
                 "summary(): neither input_size nor input", "the network is run once to see its shapes", "pass input_size=(1, ...)"
             )
         )
-    inputs = _inputs(input_size, dtypes) if input is None else input
+    inputs = _inputs(input_size, dtypes) if input is None else [input] if isinstance(input, Mapping) else input
     rows = _rows(net, inputs)
-    given = list(inputs.values()) if isinstance(inputs, Mapping) else inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    table, result = _table(rows, sum(math.prod(t.shape) for t in given))
+    table, result = _table(rows, sum(math.prod(t.shape) for t in nest.flatten(inputs) if is_tensor(t)))
     print(table)
     return result
 
@@ -86,10 +86,7 @@ def run_with_hooks(net: Any, inputs: Any, hook: Any, layers: Sequence[Any]) -> N
     try:
         net.eval()
         with autograd.no_grad():
-            if isinstance(inputs, Mapping):
-                net(**inputs)
-            else:
-                net(*inputs) if isinstance(inputs, (list, tuple)) else net(inputs)
+            net(*inputs) if isinstance(inputs, (list, tuple)) else net(inputs)
     finally:
         for handle in handles:
             handle.remove()

@@ -118,6 +118,26 @@ def make_parameter(
     return attr._make([int(n) for n in shape], dtype, initializer, attr.name or generated_name)  # type: ignore[no-any-return]
 
 
+class LazyGuard:
+    """A block in which layers are made as everywhere: parameters have their memory and their values at once.
+
+    Paddle defers both until ``parameter.initialize()``, which does nothing here.
+
+    Example:
+        >>> import sampan as paddle
+        >>> with paddle.LazyGuard():
+        ...     layer = paddle.nn.Linear(2, 3)
+        >>> layer.weight.shape
+        paddle.Size([2, 3])
+    """
+
+    def __enter__(self) -> LazyGuard:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+
 @explained
 def create_parameter(
     shape: Sequence[int],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,16 @@ refresh_context()
 
 globals().update(public_names(""))
 create_tensor = functions.create_tensor
+
+
+class _Callable(types.ModuleType):
+    """The module as what ``paddle.tensor`` is too: a function that makes tensors."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        return functions.tensor(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable
 
 
 def __getattr__(name: str) -> Any:

@@ -164,6 +164,9 @@ class Parameter(Tensor):
             raise ArgumentTypeError(f"trainable must be True or False, got {value!r}")
         self.stop_gradient = not value
 
+    def initialize(self) -> None:
+        """Nothing: a parameter has its values from the start, inside ``LazyGuard`` too."""
+
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 

@@ -88,8 +88,33 @@ def tolist(x: Tensor) -> Any:
     return x.tolist()
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A new tensor with a copy of the data; what calling the module ``sampan.tensor`` gives.
+
+    Args:
+        data: a number, nested lists of numbers, an array or a tensor.
+        dtype: of the result; by default the data's.
+        device: the CPU.
+        requires_grad: whether gradients flow to the result.
+        pin_memory: accepted for compatibility: memory of the CPU needs no pinning for the CPU.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.tensor([1, 2]).tolist()
+        [1, 2]
+    """
+    return to_tensor(data, dtype, device, not requires_grad)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A tensor of the data: the data itself where it is a tensor of that dtype already, else a copy.
+
+    Args:
+        data: a number, nested lists of numbers, an array or a tensor.
+        dtype: of the result; by default the data's.
+        device: the CPU.
+        requires_grad: whether gradients flow to the result.
+        pin_memory: accepted for compatibility.
 
     Example:
         >>> import sampan as paddle
@@ -98,8 +123,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """
     parse_place("as_tensor", device)
     if isinstance(data, Tensor) and (dtype is None or _dtype_name("as_tensor", dtype) == data.dtype.name):
-        return data
-    return to_tensor(data, dtype)
+        made = data
+    else:
+        made = to_tensor(data, dtype)
+    if requires_grad:
+        made.stop_gradient = False
+    return made
 
 
 def asarray(

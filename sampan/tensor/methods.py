@@ -243,6 +243,37 @@ def _sparse_only(name: str) -> Callable[..., Any]:
     return fail
 
 
+def sparse_dim(self: Tensor) -> int:
+    """The number of axes that are stored sparsely: 0 of a dense tensor."""
+    return 0
+
+
+def dense_dim(self: Tensor) -> int:
+    """The number of axes that are stored densely: all of a dense tensor."""
+    return int(self.ndim)
+
+
+def _refusing(name: str, why: str, fix: str = "") -> Callable[..., Any]:
+    def fail(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(message(f"{name}(): {why}", "", fix))
+
+    fail.__name__ = fail.__qualname__ = name
+    fail.__doc__ = f"Raises UnsupportedError: {why}."
+    return fail
+
+
+#: Methods that a Paddle tensor has and a tensor here cannot have: why, and what to use.
+_REFUSED = {
+    "set_tensor": ("a tensor is no variable of a scope that holds another one", "use set_value(), copy_() or set_()"),
+    "reconstruct_from_": ("a tensor is no variable of a scope that holds another one", "use set_()"),
+    "set_string_list": ("tensors hold numbers, no text", "keep the strings in a list"),
+    "set_vocab": ("tensors hold numbers, no vocabularies", "keep the vocabulary in a dict"),
+    "get_map_tensor": ("tensors hold numbers, no vocabularies", "keep the vocabulary in a dict"),
+    "block": ("an eager tensor belongs to no block of a Program", "look at the Variables of a static Program"),
+    "create_parameter": ("it is a function, no method", "call paddle.create_parameter()"),
+}
+
+
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Say whether gradients flow to this tensor; gives the tensor."""
     self.stop_gradient = not requires_grad
@@ -255,7 +286,7 @@ _NEVER = {
 }  # fmt: skip
 _SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "nnz")
 #: Public functions that are methods too, beside those that operators declare.
-_FUNCTIONS_AS_METHODS = """add_n argwhere bincount increment msort block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_parameter create_tensor
+_FUNCTIONS_AS_METHODS = """add_n argwhere bincount increment msort block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_tensor
 is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack""".split()
 
 
@@ -264,12 +295,15 @@ def install(subscripts: Subscripts) -> None:
     for function in (
         __repr__, __format__, __bool__, __int__, __float__, __complex__, __index__, __len__, __iter__, __contains__, __deepcopy__, __reduce__,
         get_strides, stride, narrow, contiguous, is_same_shape, _is_shared_buffer_with, is_dense, get_device, get_tensor, ndimension, gradient, requires_grad_,
+        sparse_dim, dense_dim,
     ):  # fmt: skip
         setattr(Tensor, function.__name__, function if function.__name__.startswith("__") else explained(function))
     for name, what in _NEVER.items():
         setattr(Tensor, name, _never(name, what))
     for name in _SPARSE_ONLY:
         setattr(Tensor, name, _sparse_only(name))
+    for name, (why, fix) in _REFUSED.items():
+        setattr(Tensor, name, _refusing(name, why, fix))
     Tensor.__str__ = __repr__  # type: ignore[method-assign, assignment]
     Tensor.__array_priority__ = 100
     Tensor.shape = property(lambda self: Size(_sizes.__get__(self)), doc="The sizes of its axes.")

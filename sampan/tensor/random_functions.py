@@ -8,11 +8,11 @@ import numpy as np
 
 from .. import _rt
 from ..base import dtypes
-from ..base.errors import ArgumentError, ArgumentTypeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..ops.arguments import dtype_name
 from ..ops.primitives import broadcast_shapes
 from .build import OPS, composed
-from .composed import from_array, require_tensor
+from .composed import from_array, require_rank, require_tensor
 from .random import default_generator
 from .storage_methods import set_value
 
@@ -146,6 +146,70 @@ def multinomial(
         picked = np.argsort(-noisy, axis=1, kind="stable")[:, :num_samples]
     made = _like(picked.reshape(*weights.shape[:-1], num_samples), "int64")
     return made if out is None else _written(out, made)
+
+
+@composed(method=True)
+def top_p_sampling(
+    x: Tensor,
+    ps: Tensor,
+    threshold: Tensor | None = None,
+    topp_seed: Tensor | None = None,
+    seed: int = -1,
+    k: int = 0,
+    mode: str = "truncated",
+    return_top: bool = False,
+    name: str | None = None,
+) -> Any:
+    """An index of each row drawn among its most probable ones, as many as together reach the probability ``ps``.
+
+    Args:
+        x: probabilities [rows, n].
+        ps: the probability to reach, [rows] or [rows, 1].
+        threshold: probabilities below it are not drawn, [rows] or [rows, 1].
+        topp_seed: a seed for each row; by default the stream of ``paddle.seed``.
+        seed: one seed for all rows; -1: the stream of ``paddle.seed``.
+        k: how many of the most probable to return with ``return_top``.
+        mode: ``truncated``, or ``non-truncated``: ``ps`` does not cut.
+        return_top: also give the ``k`` highest probabilities and their indices.
+
+    Returns:
+        The drawn probabilities [rows, 1] and their int64 indices [rows, 1]; with ``return_top`` also those of the highest, [rows, k].
+
+    Raises:
+        ShapeError: x is not [rows, n], or ps has not one element for each row.
+
+    Source: A. Holtzman et al., https://arxiv.org/abs/1904.09751
+    """
+    require_tensor("top_p_sampling", "x", x)
+    if mode not in ("truncated", "non-truncated"):
+        raise ArgumentError(message(f"top_p_sampling(): mode={mode!r}", "it must be 'truncated' or 'non-truncated'"))
+    require_rank("top_p_sampling", "x", x, 2)
+    probabilities = np.asarray(_array(x), np.float64)
+    for parameter, value in {"ps": ps, "threshold": threshold, "topp_seed": topp_seed}.items():
+        if value is not None and require_tensor("top_p_sampling", parameter, value).size != len(probabilities):
+            raise ShapeError(
+                message(f"top_p_sampling(): {parameter} has {value.size} elements", f"x has {len(probabilities)} rows")
+            )
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    ordered = np.take_along_axis(probabilities, order, 1)
+    before = np.cumsum(ordered, 1) - ordered
+    kept = np.ones(ordered.shape, bool) if mode == "non-truncated" else before < _array(ps).reshape(-1, 1)
+    if threshold is not None:
+        kept &= ordered >= _array(threshold).reshape(-1, 1)
+    kept[:, 0] = True
+    if topp_seed is not None:
+        seeds = [int(s) & (1 << 63) - 1 for s in topp_seed.numpy_view().reshape(-1)]
+        drawn = np.array([[np.random.default_rng(s).random()] for s in seeds])
+    else:
+        generator = host_generator() if seed == -1 else np.random.default_rng(seed & (1 << 63) - 1)
+        drawn = generator.random((len(ordered), 1))
+    cumulative = np.cumsum(np.where(kept, ordered, 0), 1)
+    place = np.minimum((cumulative <= drawn * cumulative[:, -1:]).sum(1, keepdims=True), kept.sum(1, keepdims=True) - 1)
+    index = np.take_along_axis(order, place, 1)
+    result = (_like(np.take_along_axis(probabilities, index, 1), x.dtype.name), from_array(index))
+    if not return_top:
+        return result
+    return (*result, _like(ordered[:, :k], x.dtype.name), from_array(order[:, :k]))
 
 
 @composed("poisson", rule=lambda x, name: (x.dtype, tuple(x.shape)))

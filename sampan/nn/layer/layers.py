@@ -19,13 +19,14 @@ from ...tensor.program import ParameterVariable
 from ...tensor.variable import Variable
 from ..parameters import ParamAttr, make_parameter
 from .hooks import HookRemoveHelper
+from .moves import DeviceMoves
 
 
 def _snake_case(name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
 
 
-class Layer:
+class Layer(DeviceMoves):
     """The base of layers: holds parameters, buffers and sub-layers, and calls ``forward``.
 
     Args:
