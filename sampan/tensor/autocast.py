@@ -11,6 +11,7 @@ from ..ir.program import Value
 from ..ops import primitives as p
 from ..ops.define import OpDef
 from .dispatch import set_operand_rule
+from .expander import RULES
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ def set_precision(precision: Precision | None) -> None:
     set_operand_rule(
         precision, None if precision is None else lambda definition, values: _cast_operands(precision, definition, values)
     )
+
+
+def register_precision(precision: Precision) -> Precision:
+    """Let recorded Programs compute under this; gives it."""
+    RULES[precision] = lambda definition, values: _cast_operands(precision, definition, values)
+    return precision
 
 
 def _cast_operands(precision: Precision, definition: OpDef, values: list[Value]) -> Sequence[Value]:

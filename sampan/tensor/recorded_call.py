@@ -12,6 +12,8 @@ from .. import _rt
 from ..base import dtypes, flags, nest
 from ..base.errors import SampanError, UnsupportedError, message
 from ..ir.program import Block
+from .convert import converted
+from .convert.recorded import tracing
 from .expander import current_rule
 from .recording import Recorder
 from .runner import Runner, live_ops
@@ -107,18 +109,14 @@ def record_call(
         inputs.append(made)
         return made
 
-    with recorder.active():
-        was_tracing = _rt.set_tracing(True)
-        try:
-            result = finish(
-                function(
-                    *[nest.map_structure(variable, a) for a in args],
-                    **{k: nest.map_structure(variable, v) for k, v in kwargs.items()},
-                )
+    with tracing(recorder):
+        result = finish(
+            converted(function)(
+                *[nest.map_structure(variable, a) for a in args],
+                **{k: nest.map_structure(variable, v) for k, v in kwargs.items()},
             )
-            results = [recorder.operand(v) for v in nest.flatten(result) if isinstance(v, (Variable, _rt.Tensor))]
-        finally:
-            _rt.set_tracing(was_tracing)
+        )
+        results = [recorder.operand(v) for v in nest.flatten(result) if isinstance(v, (Variable, _rt.Tensor))]
     structure = nest.map_structure(lambda v: _TENSOR if isinstance(v, (Variable, _rt.Tensor)) else v, result)
     held = list(recorder.tensors.values())
     updated = [(v, recorder.versions[id(v)]) for t, v in held if id(v) in recorder.versions and id(t) not in recorder.temporaries]

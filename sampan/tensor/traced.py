@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .. import _rt
 from ..base import nest
 from ..ir.program import Block
-from .convert import Number, converted, recording
+from .convert import Number, converted
 from .convert.effects import Effect, effects_of
 from .convert.guards import Uses
 from .convert.journal import Journal
-from .convert.recorded import RecordedBlocks
+from .convert.recorded import RecordedBlocks, tracing
 from .program import Program
-from .recording import Recorder
 from .runner import Runner, live_ops
 from .variable import Variable
 
@@ -32,7 +30,7 @@ class Typed:
 
 
 @dataclass(frozen=True)
-class _Result:
+class Result:
     """A leaf of what the function returns that a run computes. ``number``: the Python type that it becomes."""
 
     index: int
@@ -42,17 +40,6 @@ class _Result:
         """The leaf of one run."""
         found = results[self.index]
         return found if self.number is None else self.number(found.item())
-
-
-@contextmanager
-def tracing(recorder: Recorder) -> Iterator[None]:
-    """Record every operator that this thread calls, of eager tensors too."""
-    was_tracing = _rt.set_tracing(True)
-    try:
-        with recorder.active(), recording(RecordedBlocks()):
-            yield
-    finally:
-        _rt.set_tracing(was_tracing)
 
 
 def recording_here() -> RecordedBlocks:
@@ -70,11 +57,13 @@ class Traced:
     Attributes:
         program: the Program.
         inputs, outputs: the Variables of tensor arguments and of what it returns, in order.
-        structure: what it returns, a ``_Result`` in the place of each leaf that a run computes.
+        structure: what it returns, a ``Result`` in the place of each leaf that a run computes.
         effects: what it changes outside of itself.
         functions, layers: what it ran.
         tensors: the tensors of outside that it reads or writes: parameters, buffers, and others.
         replaced: the effects that put new tensors in the place of some of those.
+        block: what runs: the inputs, then the tensors, are its arguments.
+        updates: (number of an argument, what it becomes).
     """
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -118,7 +107,7 @@ class Traced:
             return value
         strong, kind = (value.strong, value.kind) if isinstance(value, Number) else (value, None)
         self.outputs.append(self.program.recorder.operand(strong))
-        return _Result(len(self.outputs) - 1, kind)
+        return Result(len(self.outputs) - 1, kind)
 
     def _prepare(self) -> None:
         program = self.program
@@ -134,9 +123,9 @@ class Traced:
         self.replaced = [e for e in self.effects if any(e.old is t for t in self.tensors)]
         self._reread = [(k, e) for k, t in enumerate(self.tensors) for e in self.replaced if e.old is t]
         places = {id(v): k for k, v in enumerate(arguments)}
-        self._runner = Runner(
-            Block(arguments, ops, tuple(self.outputs)), [(places[id(v)], new) for v, new in updates], "to_static"
-        )
+        self.block = Block(arguments, ops, tuple(self.outputs))
+        self.updates = [(places[id(v)], new) for v, new in updates]
+        self._runner = Runner(self.block, self.updates, "to_static")
 
     @property
     def main_program(self) -> Program:
@@ -158,4 +147,4 @@ class Traced:
         results = self._runner([*tensors, *held])
         for effect, leaves in zip(self.effects, self._effect_results, strict=True):
             effect.apply(leaf.of(results) for leaf in leaves)
-        return nest.map_structure(lambda v: v.of(results) if isinstance(v, _Result) else v, self.structure)
+        return nest.map_structure(lambda v: v.of(results) if isinstance(v, Result) else v, self.structure)

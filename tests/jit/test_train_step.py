@@ -162,10 +162,31 @@ def test_what_cannot_be_a_step_is_refused():
         TrainStep(3, opt)
     with pytest.raises(TypeError, match="Optimizer"):
         TrainStep(lambda x: x, net)
-    with pytest.raises(TypeError, match="truth value"):
-        TrainStep(lambda x: net(x).sum() if x.sum() > 0 else x.sum(), opt)(x)
+    with pytest.raises(RuntimeError, match="sides of `a if test else b`"):
+        TrainStep(lambda x: net(x).sum() if x.sum() > 0 else "nothing", opt)(x)
     # and nothing is left recording
     assert (x + 1).numpy().shape == (2, 3)
+
+
+def test_branches_and_loops_on_tensors_are_part_of_the_step():
+    def loss(net, x):
+        y = net(x)
+        while y.abs().sum() > 4:
+            y = y / 2
+        return (y**2).sum() if x.sum() > 0 else y.sum()
+
+    nets = [paddle.nn.Linear(3, 2) for _ in range(2)]
+    nets[1].set_state_dict(nets[0].state_dict())
+    optimizers = [paddle.optimizer.SGD(0.1, parameters=net.parameters()) for net in nets]
+    step = TrainStep(lambda x: loss(nets[1], x), optimizers[1])
+    for k in range(6):
+        x = paddle.full([2, 3], k - 2.0)
+        wanted = loss(nets[0], x)
+        wanted.backward()
+        optimizers[0].step()
+        optimizers[0].clear_grad()
+        np.testing.assert_allclose(step(x).item(), wanted.item(), rtol=1e-5)
+    np.testing.assert_allclose(nets[1].weight.numpy(), nets[0].weight.numpy(), rtol=1e-5)
 
 
 def test_the_program_can_be_looked_at():

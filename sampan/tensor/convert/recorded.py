@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ... import _rt
 from ...base.errors import ConversionError
 from ...ir.program import Value
 from ...ops.define import OPERATORS
@@ -13,6 +14,7 @@ from ..control_flow import finish_loop, join_blocks
 from ..recording import Recorder, current_recorder
 from ..replay import Operand, map_attribute
 from ..variable import Variable
+from .blocks import recording
 from .texts import Texts, attributes, has_token
 
 
@@ -120,3 +122,14 @@ class RecordedBlocks:
     def _act(name: str, operands: Sequence[Any], **own: Any) -> None:
         recorder = _recorder()
         recorder.append(name, tuple(recorder.operand(v) for v in operands), attributes(**own))
+
+
+@contextmanager
+def tracing(recorder: Recorder) -> Iterator[None]:
+    """Record every operator that this thread calls, of eager tensors too."""
+    was_tracing = _rt.set_tracing(True)
+    try:
+        with recorder.active(), recording(RecordedBlocks()):
+            yield
+    finally:
+        _rt.set_tracing(was_tracing)

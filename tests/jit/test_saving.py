@@ -1,0 +1,197 @@
+"""``jit.save`` and ``jit.load``: what is loaded computes, trains and evaluates as what was saved, without its Python."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sampan as paddle
+from sampan.base.errors import ConversionError
+from sampan.static import InputSpec
+
+X = paddle.to_tensor([[1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 0.0]])
+
+
+class Net(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.first = paddle.nn.Linear(4, 8)
+        self.norm = paddle.nn.BatchNorm1D(8)
+        self.dropout = paddle.nn.Dropout(0.5)
+        self.second = paddle.nn.Linear(8, 2)
+        self.register_buffer("calls", paddle.zeros([]))
+
+    def forward(self, x, factor=2.0):
+        self.calls = self.calls + 1
+        h = self.dropout(self.norm(self.first(x)))
+        steps = 0
+        while h.abs().max() > 1:
+            h = h / 2
+            steps += 1
+        for row in h:
+            if row.sum() > 3:
+                h = h - 1
+        if self.training:
+            h = h + 0.25
+        return {"out": self.second(h) * factor, "steps": steps, "rows": [h.shape[0]]}, "text"
+
+    @paddle.jit.to_static(input_spec=[InputSpec([None, 4], name="x")])
+    def features(self, x):
+        return self.first(x)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    paddle.seed(1)
+    net = Net()
+    path = str(tmp_path / "models" / "net")
+    paddle.jit.save(net, path, input_spec=[InputSpec([None, 4], "float32", "x")])
+    return net, path
+
+
+def same(a, b):
+    (first, text), (second, other) = a, b
+    np.testing.assert_allclose(second["out"].numpy(), first["out"].numpy(), rtol=1e-5, atol=1e-6)
+    assert (first["steps"], first["rows"], text) == (second["steps"], second["rows"], other)
+
+
+def test_the_loaded_layer_evaluates_as_the_saved_one(saved):
+    net, path = saved
+    assert net.training
+    loaded = paddle.jit.load(path)
+    assert not loaded.training
+    net.eval()
+    for x in (X, X[:1], paddle.concat([X, X * 3])):
+        same(net(x), loaded(x))
+    assert loaded.calls.item() == net.calls.item() == 3
+    np.testing.assert_allclose(loaded.features(X).numpy(), net.features(X).numpy(), rtol=1e-6)
+    assert "while" in str(loaded.program())
+
+
+def test_the_loaded_layer_trains_as_the_saved_one(saved):
+    net, path = saved
+    loaded = paddle.jit.load(path)
+    loaded.train()
+    results = []
+    for layer in (net, loaded):
+        assert [p.stop_gradient for p in layer.parameters()] == [p.stop_gradient for p in net.parameters()]
+        optimizer = paddle.optimizer.SGD(0.1, parameters=layer.parameters())
+        paddle.seed(4)
+        losses = []
+        for _ in range(3):
+            loss = (layer(X)[0]["out"] ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            losses.append(float(loss))
+        results.append(losses)
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5)
+    state = loaded.state_dict()
+    for name, tensor in net.state_dict().items():
+        np.testing.assert_allclose(state[name].numpy(), tensor.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_names_come_back(saved):
+    net, path = saved
+    loaded = paddle.jit.load(path)
+    assert set(loaded.state_dict()) == set(net.state_dict())
+    assert [p.name for p in loaded.parameters()] == [p.name for p in net.parameters()]
+    other = Net()
+    other.set_state_dict(loaded.state_dict())
+    np.testing.assert_array_equal(other.first.weight.numpy(), net.first.weight.numpy())
+
+
+def test_another_process_runs_it_without_the_class(saved):
+    net, path = saved
+    net.eval()
+    wanted = net(X)[0]["out"].numpy()
+    script = "import sys, numpy as np, sampan as paddle\nprint(paddle.jit.load(sys.argv[1])(paddle.to_tensor(np.load(sys.argv[2])))[0]['out'].tolist())"
+    np.save(path + ".npy", X.numpy())
+    out = subprocess.run([sys.executable, "-c", script, path, path + ".npy"], capture_output=True, text=True, check=True)
+    np.testing.assert_allclose(json.loads(out.stdout), wanted, rtol=1e-5)
+
+
+def test_functions_are_saved(tmp_path):
+    weight = paddle.to_tensor([2.0, 3.0])
+
+    def function(x):
+        assert x.sum() > 0, f"sum {x.sum()}"
+        if x.max() > 10:
+            raise ValueError("too large")
+        return x * weight + np.float32(1.5), [1, (None, True)]
+
+    path = str(tmp_path / "function")
+    paddle.jit.save(function, path, input_spec=[InputSpec([2])])
+    loaded = paddle.jit.load(path)
+    out, rest = loaded(paddle.ones([2]))
+    assert out.tolist() == [3.5, 4.5]
+    assert rest == [1, (None, True)]
+    with pytest.raises(ValueError, match="too large"):
+        loaded(paddle.full([2], 11.0))
+    with pytest.raises(AssertionError, match=r"sum -2"):
+        loaded(-paddle.ones([2]))
+
+
+def test_what_was_called_needs_no_spec(tmp_path):
+    net = paddle.jit.to_static(paddle.nn.Linear(2, 2), full_graph=True)
+    path = str(tmp_path / "net")
+    with pytest.raises(ConversionError, match="input_spec"):
+        paddle.jit.save(net, path)
+    wanted = net(paddle.ones([3, 2]))
+    paddle.jit.save(net, path)
+    assert paddle.jit.load(path)(paddle.ones([3, 2])).tolist() == wanted.tolist()
+
+
+def test_wrong_inputs_are_refused(saved):
+    loaded = paddle.jit.load(saved[1])
+    with pytest.raises(ValueError, match=r"x is float32\[2, 3\].*\[-1, 4\]"):
+        loaded(paddle.ones([2, 3]))
+    with pytest.raises(ValueError, match="x is float64"):
+        loaded(X.astype("float64"))
+    with pytest.raises(ValueError, match="takes 1 tensors, got 2"):
+        loaded(X, X)
+    with pytest.raises(ValueError, match="no method 'other'"):
+        loaded.program("other")
+
+
+def test_wrong_files_are_refused(saved, tmp_path):
+    _, path = saved
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        paddle.jit.load(str(tmp_path / "nothing"))
+    with pytest.raises(ValueError, match="path"):
+        paddle.jit.save(Net(), str(tmp_path) + "/")
+    with pytest.raises(TypeError, match="path"):
+        paddle.jit.load(3)
+    with pytest.raises(TypeError, match="Layer or a function"):
+        paddle.jit.save(3, path)
+    with pytest.raises(TypeError, match="unexpected argument 'format'"):
+        paddle.jit.save(Net(), path, format="x")
+    with open(path + ".sampan.json") as file:
+        content = json.load(file)
+    for name, damage in {
+        "version": lambda c: c.update(version=99),
+        "tensors": lambda c: c.pop("tensors"),
+        "block": lambda c: c["functions"]["forward"]["eval"].pop("block"),
+        "dtype": lambda c: c["functions"]["forward"]["eval"]["block"]["arguments"][0].__setitem__(2, "float7"),
+    }.items():
+        broken = json.loads(json.dumps(content))
+        damage(broken)
+        with open(path + ".sampan.json", "w") as file:
+            json.dump(broken, file)
+        with pytest.raises(ValueError, match=r"damaged|version"):
+            paddle.jit.load(path)
+        assert name
+
+
+def test_python_objects_are_not_saved(tmp_path):
+    class Holding(paddle.nn.Layer):
+        def forward(self, x):
+            self.last = x.sum()
+            return x
+
+    with pytest.raises(NotImplementedError, match=r"Holding\.last"):
+        paddle.jit.save(Holding(), str(tmp_path / "net"), input_spec=[InputSpec([2])])
