@@ -221,14 +221,15 @@ def sigmoid(x: Value) -> Value:
     return (x < 0.0).where(x.writer.fma(-z, ratio, z), 1.0 - ratio)
 
 
-@scalar_op("sinh", "f", cost=60)
+@scalar_op("sinh", "f", cost=45)
 def sinh(x: Value) -> Value:
-    """(m + m / (m + 1)) / 2 with m = expm1(|x|) where |x| is small, exp(|x|) / 2 - exp(-|x|) / 2 beyond."""
-    size = absolute(x)
-    growth = expm1(size)
-    small = (growth + growth / (growth + 1.0)) * 0.5
+    """x and its series up to 1, where the next term is below the last place; exp(|x|) / 2 - exp(-|x|) / 2 beyond."""
+    writer, size = x.writer, absolute(x)
+    square = size * size
+    series = [1.0 / math.factorial(k) for k in range(3, 12 if x.type.bits == 32 else 20, 2)]
+    small = writer.fma(size * square, writer.polynomial(square, series), size)
     half = _half_exp(size)
-    return copy_sign((size > 2.0).where(half - 0.25 / half, small), x)
+    return copy_sign((size > 1.0).where(half - 0.25 / half, small), x)
 
 
 @scalar_op("cosh", "f", cost=32)
@@ -366,10 +367,18 @@ def acosh(x: Value) -> Value:
     return (x > 2.0 ** (_format(x).bias // 2 - 2)).where(log(x) + math.log(2), (x < 1.0).where(math.nan, usual))
 
 
-@scalar_op("atanh", "f", cost=60)
+@scalar_op("atanh", "f", cost=65)
 def atanh(x: Value) -> Value:
-    size = absolute(x)
-    return copy_sign(log1p((size + size) / (1.0 - size)) * 0.5, x)
+    """log1p(2 |x| / (1 - |x|)) / 2, with what the difference and the quotient lose put back."""
+    writer, size = x.writer, absolute(x)
+    twice = size + size
+    with writer.exact():
+        rest = 1.0 - size
+        lost = (1.0 - rest) - size
+    quotient = twice / rest
+    missing = writer.fma(-quotient, lost, writer.fma(-quotient, rest, twice)) / (size + 1.0)
+    value = log1p(quotient) + (size < 1.0).where(missing, 0.0)
+    return copy_sign(value * 0.5, x)
 
 
 # Powers.

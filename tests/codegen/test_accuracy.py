@@ -25,11 +25,11 @@ FUNCTIONS: dict[str, tuple[Wide, float, float, float, float]] = {
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), -110, 20, 2.0, 2.0),
     "sin": (np.sin, -3e4, 3e4, 1.6, 1.2),
     "cos": (np.cos, -3e4, 3e4, 1.6, 1.2),
-    "sinh": (np.sinh, -90, 90, 2.5, 2.2),
+    "sinh": (np.sinh, -90, 90, 2.0, 2.0),
     "cosh": (np.cosh, -90, 90, 1.5, 1.5),
     "asinh": (np.arcsinh, -5, 5, 2.0, 2.0),
     "acosh": (np.arccosh, 0.5, 5, 2.0, 2.0),
-    "atanh": (np.arctanh, -1, 1, 2.2, 2.2),
+    "atanh": (np.arctanh, -1, 1, 2.0, 2.0),
     "sqrt": (np.sqrt, 0, 5, 0.5, 0.5),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 0, 5, 1.5, 1.5),
     "tan": (np.tan, -100, 100, 0.6, 2.0),
@@ -67,6 +67,7 @@ def _points(dtype: type, low: float, high: float) -> np.ndarray:
     ]
     any_bits = np.frombuffer(rng.bytes(40000 * np.dtype(dtype).itemsize), dtype)
     dense = [rng.uniform(low, high, 60000), rng.standard_normal(60000), rng.standard_normal(20000) * 1e-3]
+    dense.append(rng.choice([-1, 1], 60000) * np.exp(rng.uniform(-8, 2, 60000)))
     return np.concatenate([np.array(special, dtype), any_bits, *(d.astype(dtype) for d in dense)])
 
 
@@ -149,7 +150,7 @@ def test_remainders_are_exact_for_short_and_long_quotients(dtype: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["exp", "log", "log1p", "expm1", "tanh", "sin", "cos", "erf", "sinh", "cosh", "atanh", "digamma"]
+    "name", ["exp", "log", "log1p", "expm1", "tanh", "sin", "cos", "erf", "sinh", "cosh", "asinh", "atanh", "digamma"]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_special_points_agree_with_mpmath(name: str, dtype: type) -> None:
@@ -161,7 +162,7 @@ def test_special_points_agree_with_mpmath(name: str, dtype: type) -> None:
         if name == "log":
             x = np.abs(x)
         want = np.array([np.longdouble(mpmath.nstr(exact(mpmath.mpf(float(v))), 25)) for v in x])
-    assert _errors(apply(name, x), want).max() <= (4.0 if name == "digamma" else 2.05)
+    assert _errors(apply(name, x), want).max() <= (4.0 if name == "digamma" else 2.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
