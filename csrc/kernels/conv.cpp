@@ -94,7 +94,23 @@ Conv read_conv(CallReader& call, ConvDirection direction) {
 template <ConvDirection direction>
 std::unique_ptr<NativeOp> make_conv(const NativeCall& given);
 
+// Whether the memory is channels-last, whatever the strides of axes of length 1 say.
+bool lies_channels_last(const Layout& l) {
+  const LayoutRef last = channels_last_layout(l.dtype, shape_of(l));
+  for (int d = 0; d < l.rank; ++d)
+    if (l.shape[d] > 1 && l.strides[d] != last->strides[d]) return false;
+  return true;
+}
+
+template <ConvDirection direction>
 std::unique_ptr<NativeOp> make_by_columns(const CallReader& call, const Conv& c) {
+  NativeCall wanted = call.call();
+  auto settle = [&](LayoutRef& l) {
+    if (!lies_channels_last(*l)) l = channels_last_layout(l->dtype, shape_of(*l));
+  };
+  settle(wanted.inputs[0]);
+  settle(direction == ConvDirection::kBackwardWeights ? wanted.inputs[1] : wanted.outputs[0]);
+  if (wanted.inputs != call.call().inputs || wanted.outputs != call.call().outputs) return make_converted(make_conv<direction>, call.call(), wanted.inputs, wanted.outputs, false);
   Epilogue epilogue;
   if (c.direction != ConvDirection::kBackwardWeights) {
     // A bias is a vector of channels, which broadcasting aligns with the last axis unless it is given its axes.
@@ -180,7 +196,7 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   const bool is_16_bit = c.shape.dtype == DType::k_float16 || c.shape.dtype == DType::k_bfloat16;
   const bool is_empty = c.x->numel == 0 || c.out->numel == 0 || c.weight->numel == 0;
   if (is_16_bit && is_empty) return make_widened(make_conv<direction>, given, false);
-  if (c.shape.dtype == DType::k_float64 || is_empty) return make_by_columns(call, c);
+  if (c.shape.dtype == DType::k_float64 || is_empty) return make_by_columns<direction>(call, c);
   // Strides that oneDNN does not take are copied away.
   std::vector<LayoutRef> inputs = given.inputs, outputs = given.outputs;
   auto settle = [&](LayoutRef& l) {
@@ -195,7 +211,7 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   } else if (const auto form = choose_form(c)) {
     return std::make_unique<OneDnnOp>([c, form] { return conv_sequence(c, *form); });
   }
-  return is_16_bit ? make_widened(make_conv<direction>, given, false) : make_by_columns(call, c);
+  return is_16_bit ? make_widened(make_conv<direction>, given, false) : make_by_columns<direction>(call, c);
 }
 
 const RegisterNative packed_size("conv_packed_size", make_packed_size);

@@ -21,8 +21,8 @@ LayoutRef channels_last_layout(DType dtype, const Dims& shape);
 
 enum class ConvDirection { kForward, kBackwardData, kBackwardWeights };
 
-// float32 and float64 by columns and the project's own product: any layout, every corner case, no speed.
-// Inputs and outputs as the native's, without epilogue operands; bias is added by the caller's Epilogue.
+// float32 and float64 by columns and the project's own product, every corner case. Operands as the native's; x and out lie channels-last,
+// the weight has any strides. The epilogue adds a bias too.
 std::unique_ptr<NativeOp> make_conv_by_columns(const CallReader& call, const ConvShape& shape, ConvDirection direction, bool has_bias, Epilogue epilogue);
 
 }  // namespace sampan::kernels
