@@ -140,32 +140,34 @@ class GatherElements final : public NativeOp {
       walk_.strides[0][walk_.rank++] = d == axis ? 0 : x.strides[d];
     }
   }
-  size_t scratch_bytes() const override { return table_.bytes(); }
 
-  void run(char* const* buffers, char* scratch) const override {
-    int64_t* offsets = reinterpret_cast<int64_t*>(scratch);
-    table_.fill(buffers[1], offsets);
-    with_size(item_, [&]<class T>() {
-      const T* x = reinterpret_cast<const T*>(buffers[0]);
-      T* out = reinterpret_cast<T*>(buffers[2]);
-      Odometer<1> rows = walk_;
-      int64_t n = 1, step = 0;
-      if (rows.rank) {
-        n = rows.shape[rows.rank - 1];
-        step = rows.strides[0][--rows.rank];
-      }
-      parallel_for(rows.total(), 2.0 + static_cast<double>(n) * 1.5, [&](int64_t begin, int64_t end) {
-        Odometer<1> at = rows;
-        at.seek(begin);
-        for (int64_t r = begin; r < end; ++r, at.next()) {
-          const T* from = x + at.offset[0];
-          for (int64_t j = 0; j < n; ++j) out[r * n + j] = from[offsets[r * n + j] + j * step];
-        }
-      });
+  void run(char* const* buffers, char*) const override {
+    table_.check(buffers[1]);
+    table_.with_index(buffers[1], [&](const auto* index) {
+      with_size(item_, [&]<class T>() { gather(reinterpret_cast<const T*>(buffers[0]), index, reinterpret_cast<T*>(buffers[2])); });
     });
   }
 
  private:
+  template <class T, class I>
+  void gather(const T* x, const I* index, T* out) const {
+    Odometer<1> rows = walk_;
+    int64_t n = 1, step = 0;
+    if (rows.rank) {
+      n = rows.shape[rows.rank - 1];
+      step = rows.strides[0][--rows.rank];
+    }
+    parallel_for(rows.total(), 2.0 + static_cast<double>(n) * 1.5, [&](int64_t begin, int64_t end) {
+      Odometer<1> at = rows;
+      at.seek(begin);
+      const IndexTable::Offset offset = table_.offset();
+      for (int64_t r = begin; r < end; ++r, at.next()) {
+        const T* from = x + at.offset[0];
+        for (int64_t j = 0; j < n; ++j) out[r * n + j] = from[offset(index[r * n + j]) + j * step];
+      }
+    });
+  }
+
   IndexTable table_;
   Odometer<1> walk_;
   size_t item_;

@@ -1,5 +1,6 @@
 #include "kernels/indices.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "exec/parallel.h"
@@ -33,6 +34,37 @@ void IndexTable::refuse(int64_t position, int64_t value) const {
                                      std::to_string(limit) + " entries, so " + valid);
 }
 
+namespace {
+
+// Whether an index of [begin, end) lies outside an axis of `limit` entries; their offsets, where they are wanted.
+template <class I>
+SAMPAN_INLINE bool scan_indices(const I* index, int64_t begin, int64_t end, int64_t limit, int64_t wrap, int64_t stride, int64_t* offsets) {
+  if (offsets) {
+    bool is_bad = false;
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t v = index[i];
+      v += v < 0 ? wrap : 0;
+      is_bad |= static_cast<uint64_t>(v) >= static_cast<uint64_t>(limit);
+      offsets[i] = v * stride;
+    }
+    return is_bad;
+  }
+  I low = 0, high = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    low = std::min(low, index[i]);
+    high = std::max(high, index[i]);
+  }
+  return begin < end && (low < -wrap || high >= limit);
+}
+SAMPAN_CLONES bool scan_part(const int32_t* index, int64_t begin, int64_t end, int64_t limit, int64_t wrap, int64_t stride, int64_t* offsets) {
+  return scan_indices(index, begin, end, limit, wrap, stride, offsets);
+}
+SAMPAN_CLONES bool scan_part(const int64_t* index, int64_t begin, int64_t end, int64_t limit, int64_t wrap, int64_t stride, int64_t* offsets) {
+  return scan_indices(index, begin, end, limit, wrap, stride, offsets);
+}
+
+}  // namespace
+
 template <class I>
 void IndexTable::fill_typed(const I* index, int64_t* offsets) const {
   const int64_t width = static_cast<int64_t>(limits_.size());
@@ -40,13 +72,7 @@ void IndexTable::fill_typed(const I* index, int64_t* offsets) const {
   parallel_for(count_, 1.0 + static_cast<double>(width), [&](int64_t begin, int64_t end) {
     bool is_bad = false;
     if (width == 1) {
-      const int64_t limit = limits_[0], stride = strides_[0], wrap = allow_negative_ ? limit : 0;
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t v = index[i];
-        v += v < 0 ? wrap : 0;
-        is_bad |= static_cast<uint64_t>(v) >= static_cast<uint64_t>(limit);
-        offsets[i] = v * stride;
-      }
+      is_bad = scan_part(index, begin, end, limits_[0], allow_negative_ ? limits_[0] : 0, strides_[0], offsets);
     } else {
       for (int64_t i = begin; i < end; ++i) {
         int64_t offset = 0;

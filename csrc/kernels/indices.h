@@ -14,6 +14,21 @@ class IndexTable {
   size_t bytes() const { return align64(static_cast<size_t>(count_) * sizeof(int64_t)); }
   // Raises Error(kIndex) for the first index outside its axis. index is contiguous.
   void fill(const char* index, int64_t* offsets) const;
+  // The check alone, for those who read each index once and turn it into an offset themselves. The table addresses one axis.
+  void check(const char* index) const { fill(index, nullptr); }
+  struct Offset {
+    int64_t limit, stride;
+    SAMPAN_INLINE int64_t operator()(int64_t v) const { return (v < 0 ? v + limit : v) * stride; }
+  };
+  Offset offset() const { return {limits_[0], strides_[0]}; }
+  // fn(index as its own type)
+  template <class F>
+  void with_index(const char* index, F&& fn) const {
+    if (dtype_ == DType::k_int32)
+      fn(reinterpret_cast<const int32_t*>(index));
+    else
+      fn(reinterpret_cast<const int64_t*>(index));
+  }
 
  private:
   template <class I>

@@ -1,5 +1,6 @@
 // pool_forward, pool_backward and their adaptive forms.
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "exec/parallel.h"
@@ -9,13 +10,10 @@
 namespace sampan::kernels {
 namespace {
 
-// The positions inside one window, in order: fn(flat position in the input's spatial axes).
+// The rows of the input, as numbers over all axes but the last, that the windows at o cover.
 template <class F>
-SAMPAN_INLINE void each_position(const std::vector<WindowAxis>& axes, const int64_t* o, F&& fn) {
-  // Missing outer axes count as one window of one position.
+SAMPAN_INLINE void each_row(const std::vector<WindowAxis>& axes, const int64_t* o, F&& fn) {
   const size_t n = axes.size();
-  const WindowAxis& w = axes[n - 1];
-  const int64_t w0 = w.start[static_cast<size_t>(o[n - 1])], w1 = w.stop[static_cast<size_t>(o[n - 1])];
   int64_t h0 = 0, h1 = 1, h_step = 1, h_in = 1, d0 = 0, d1 = 1, d_step = 1;
   if (n > 1) {
     const WindowAxis& h = axes[n - 2];
@@ -31,8 +29,18 @@ SAMPAN_INLINE void each_position(const std::vector<WindowAxis>& axes, const int6
     d_step = d.step;
   }
   for (int64_t d = d0; d < d1; d += d_step)
-    for (int64_t h = h0; h < h1; h += h_step)
-      for (int64_t x = w0; x < w1; x += w.step) fn((d * h_in + h) * w.in + x);
+    for (int64_t h = h0; h < h1; h += h_step) fn(d * h_in + h);
+}
+
+// The positions inside one window, in order: fn(flat position in the input's spatial axes).
+template <class F>
+SAMPAN_INLINE void each_position(const std::vector<WindowAxis>& axes, const int64_t* o, F&& fn) {
+  const WindowAxis& w = axes.back();
+  const size_t at = static_cast<size_t>(o[axes.size() - 1]);
+  const int64_t first = w.start[at], last = w.stop[at];
+  each_row(axes, o, [&](int64_t row) {
+    for (int64_t x = first; x < last; x += w.step) fn(row * w.in + x);
+  });
 }
 
 // Output positions in order, as one index for each axis.
@@ -44,8 +52,10 @@ struct Position {
       flat /= axes[d].out;
     }
   }
-  void next(const std::vector<WindowAxis>& axes) {
-    for (size_t d = axes.size(); d-- > 0;) {
+  void next(const std::vector<WindowAxis>& axes) { carry(axes, axes.size()); }
+  void next_row(const std::vector<WindowAxis>& axes) { carry(axes, axes.size() - 1); }
+  void carry(const std::vector<WindowAxis>& axes, size_t d) {
+    while (d-- > 0) {
       if (++o[d] < axes[d].out) return;
       o[d] = 0;
     }
@@ -107,11 +117,151 @@ SAMPAN_INLINE void sum_rows(const PoolShape& p, const int64_t* o, const T* x, in
   for (int64_t c = 0; c < n; ++c) out[c] *= scale;
 }
 
-// float32 is what networks pool; its loops are compiled for every level of the machine.
-SAMPAN_CLONES void max_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int64_t* at, int64_t n) {
-  max_rows(p, o, x, pixel, out, at, n);
+template <class T>
+SAMPAN_INLINE void max_down_rows(const T* from, int32_t row, int64_t n, T* best, int32_t* rows) {
+  for (int64_t c = 0; c < n; ++c) {
+    const bool wins = (from[c] > best[c]) | ((from[c] != from[c]) & (best[c] == best[c]));
+    best[c] = wins ? from[c] : best[c];
+    rows[c] = wins ? row : rows[c];
+  }
+}
+SAMPAN_CLONES void max_down(const float* from, int32_t row, int64_t n, float* best, int32_t* rows) { max_down_rows(from, row, n, best, rows); }
+template <class T>
+void max_down(const T* from, int32_t row, int64_t n, T* best, int32_t* rows) {
+  max_down_rows(from, row, n, best, rows);
+}
+
+// float32 is what networks pool: the running maxima and positions of 32 channels stay in registers. Positions must fit 32 bits.
+using Floats = Vec<float>;
+using Ints = Vec<int32_t>;
+
+template <bool with_positions, int kVectors>
+SAMPAN_INLINE void max_vectors(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at) {
+  constexpr int kL = kLanes<float>;
+  Floats best[kVectors];
+  Ints where[kVectors];
+  bool is_first = true;
+  each_position(p.axes, o, [&](int64_t position) {
+    const float* row = x + position * pixel;
+    const Ints here = Ints{} + static_cast<int32_t>(position);
+    if (is_first) {
+      for (int i = 0; i < kVectors; ++i) {
+        best[i] = load(row + i * kL);
+        where[i] = here;
+      }
+      is_first = false;
+      return;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const Floats v = load(row + i * kL);
+      if constexpr (with_positions) {
+        const Ints wins = (v > best[i]) | ((v != v) & (best[i] == best[i]));
+        best[i] = wins ? v : best[i];
+        where[i] = wins ? here : where[i];
+      } else {
+        best[i] = ((v > best[i]) | (v != v)) ? v : best[i];
+      }
+    }
+  });
+  for (int i = 0; i < kVectors; ++i) {
+    store(out + i * kL, best[i]);
+    if constexpr (with_positions) store(at + i * kL, where[i]);
+  }
+}
+
+template <bool with_positions>
+SAMPAN_INLINE void max_channels(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at, int64_t n) {
+  constexpr int64_t kL = kLanes<float>;
+  int64_t c = 0;
+  for (; c + 4 * kL <= n; c += 4 * kL) max_vectors<with_positions, 4>(p, o, x + c, pixel, out + c, at + c);
+  for (; c + kL <= n; c += kL) max_vectors<with_positions, 1>(p, o, x + c, pixel, out + c, at + c);
+  for (; c < n; ++c) {
+    float best = 0;
+    int64_t found = -1;
+    each_position(p.axes, o, [&](int64_t position) {
+      const float v = x[position * pixel + c];
+      if (found >= 0 && !(beats(v, best) && best == best)) return;
+      best = v;
+      found = position;
+    });
+    out[c] = best;
+    if (with_positions) at[c] = static_cast<int32_t>(found);
+  }
+}
+
+SAMPAN_CLONES void max_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at, int64_t n) {
+  if (at)
+    max_channels<true>(p, o, x, pixel, out, at, n);
+  else
+    max_channels<false>(p, o, x, pixel, out, at, n);
 }
 SAMPAN_CLONES void sum_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int64_t n) { sum_rows(p, o, x, pixel, out, n); }
+
+// The maxima of one row of output positions in one plane: first down the columns that the row's windows cover, a vector at a time, then along them.
+// scratch: as many values and row numbers as the plane is wide.
+template <class T>
+struct RowScratch {
+  std::vector<T> best;
+  std::vector<int32_t> rows;
+};
+template <class T>
+SAMPAN_INLINE void max_of_row(const PoolShape& p, const int64_t* o, const T* plane, T* out, int64_t* at, RowScratch<T>* scratch) {
+  const size_t n = p.axes.size();
+  const WindowAxis& w = p.axes[n - 1];
+  const int64_t width = w.in;
+  T* best = scratch->best.data();
+  int32_t* rows = scratch->rows.data();
+  bool is_first = true;
+  each_row(p.axes, o, [&](int64_t row) {
+    const T* from = plane + row * width;
+    if (is_first) {
+      std::copy_n(from, width, best);
+      std::fill_n(rows, width, static_cast<int32_t>(row));
+      is_first = false;
+    } else {
+      max_down(from, static_cast<int32_t>(row), width, best, rows);
+    }
+  });
+  for (int64_t k = 0; k < w.out; ++k) {
+    const int64_t first = w.start[static_cast<size_t>(k)], last = w.stop[static_cast<size_t>(k)];
+    T value = best[first];
+    int64_t row = rows[first], column = first;
+    for (int64_t c = first + w.step; c < last; c += w.step) {
+      const T v = best[c];
+      // Of equal entries, and of NaNs, the first in row-major order.
+      const bool is_equal = v == value || (v != v && value != value);
+      if (is_equal ? rows[c] < row : beats(v, value) && value == value) {
+        value = v;
+        row = rows[c];
+        column = c;
+      }
+    }
+    out[k] = value;
+    if (at) at[k] = row * width + column;
+  }
+}
+
+// The sum of n values side by side, in an order that n alone decides.
+template <class T>
+SAMPAN_INLINE T sum_run(const T* x, int64_t n) {
+  constexpr int64_t kL = kLanes<T>;
+  if (n < kL) {
+    T sum{};
+    for (int64_t i = 0; i < n; ++i) sum += x[i];
+    return sum;
+  }
+  Vec<T> sums[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * kL <= n; i += 4 * kL)
+    for (int k = 0; k < 4; ++k) sums[k] += load(x + i + k * kL);
+  for (; i + kL <= n; i += kL) sums[0] += load(x + i);
+  T total = sum_lanes<T>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; i < n; ++i) total += x[i];
+  return total;
+}
+SAMPAN_CLONES float sum_of(const float* x, int64_t n) { return sum_run(x, n); }
+SAMPAN_CLONES double sum_of(const double* x, int64_t n) { return sum_run(x, n); }
 
 // Channels-last when any operand is so and nothing else, row-major otherwise.
 bool runs_channels_last(const NativeCall& c) {
@@ -121,7 +271,9 @@ bool runs_channels_last(const NativeCall& c) {
 
 class PoolForward final : public NativeOp {
  public:
-  PoolForward(PoolShape p, const NativeCall& c) : p_(std::move(p)), is_last_(runs_channels_last(c)), is_int32_(p_.with_indices && c.outputs[1]->dtype == DType::k_int32) {}
+  PoolForward(PoolShape p, const NativeCall& c) : p_(std::move(p)), is_last_(runs_channels_last(c)), is_int32_(p_.with_indices && c.outputs[1]->dtype == DType::k_int32) {
+    for (const WindowAxis& a : p_.axes) is_whole_ = is_whole_ && a.out == 1 && a.step == 1 && a.start[0] == 0 && a.stop[0] == a.in;
+  }
 
   void run(char* const* buffers, char*) const override {
     with_type(p_.dtype, [&]<class T>() {
@@ -146,6 +298,7 @@ class PoolForward final : public NativeOp {
       Position at;
       at.seek(p_.axes, begin % points);
       int64_t indices[kChannels];
+      int32_t positions[kChannels];
       for (int64_t i = begin; i < end; ++i, at.next(p_.axes)) {
         const T* image = x + i / points * p_.in_size() * channels;
         for (int64_t c = 0; c < channels; c += kChannels) {
@@ -153,10 +306,17 @@ class PoolForward final : public NativeOp {
           T* to = out + i * channels + c;
           int64_t* found = p_.with_indices ? indices : nullptr;
           if (p_.is_max) {
-            if constexpr (std::is_same_v<T, float>)
-              max_floats(p_, at.o, image + c, channels, to, found, n);
-            else
+            if constexpr (std::is_same_v<T, float>) {
+              if (p_.in_size() > INT32_MAX) {
+                max_rows(p_, at.o, image + c, channels, to, found, n);
+              } else {
+                max_floats(p_, at.o, image + c, channels, to, found ? positions : nullptr, n);
+                if (found) store_positions(positions, n, buffers[2], i * channels + c);
+                found = nullptr;
+              }
+            } else {
               max_rows(p_, at.o, image + c, channels, to, found, n);
+            }
           } else if constexpr (std::is_same_v<T, float>) {
             sum_floats(p_, at.o, image + c, channels, to, n);
           } else if constexpr (std::is_floating_point_v<T>) {
@@ -170,31 +330,51 @@ class PoolForward final : public NativeOp {
 
   template <class T>
   void planes(const T* x, T* out, char* const* buffers) const {
-    const int64_t points = p_.out_size();
-    parallel_for(p_.batch * p_.channels * points, 2.0 + window_size(p_), [&](int64_t begin, int64_t end) {
+    const int64_t width = p_.axes.back().out, rows = p_.out_size() / width;
+    parallel_for(p_.batch * p_.channels * rows, static_cast<double>(width) * (2.0 + window_size(p_)), [&](int64_t begin, int64_t end) {
+      RowScratch<T> scratch{std::vector<T>(static_cast<size_t>(p_.axes.back().in)), std::vector<int32_t>(static_cast<size_t>(p_.axes.back().in))};
+      std::vector<int64_t> found(static_cast<size_t>(width));
       Position at;
-      at.seek(p_.axes, begin % points);
-      for (int64_t i = begin; i < end; ++i, at.next(p_.axes)) {
-        const T* plane = x + i / points * p_.in_size();
-        if (p_.is_max) {
-          T best{};
-          int64_t found = -1;
-          each_position(p_.axes, at.o, [&](int64_t position) {
-            const T v = plane[position];
-            if (found < 0 || (beats(v, best) && best == best)) {
-              best = v;
-              found = position;
-            }
-          });
-          out[i] = best;
-          if (p_.with_indices) store_index(buffers[2], i, found);
+      at.seek(p_.axes, begin % rows * width);
+      for (int64_t i = begin; i < end; ++i, at.next_row(p_.axes)) {
+        const T* plane = x + i / rows * p_.in_size();
+        if (is_whole_ && !p_.is_max) {
+          if constexpr (std::is_floating_point_v<T>) out[i] = sum_of(plane, p_.in_size()) / static_cast<T>(divisor_at(p_, at.o));
+        } else if (p_.is_max) {
+          max_of_row(p_, at.o, plane, out + i * width, p_.with_indices ? found.data() : nullptr, &scratch);
+          for (int64_t k = 0; k < width && p_.with_indices; ++k) store_index(buffers[2], i * width + k, found[static_cast<size_t>(k)]);
         } else if constexpr (std::is_floating_point_v<T>) {
-          T sum{};
-          each_position(p_.axes, at.o, [&](int64_t position) { sum += plane[position]; });
-          out[i] = sum / static_cast<T>(divisor_at(p_, at.o));
+          for (int64_t k = 0; k < width; ++k) {
+            int64_t o[3] = {at.o[0], at.o[1], at.o[2]};
+            o[p_.axes.size() - 1] = k;
+            out[i * width + k] = window_sum(plane, o) / static_cast<T>(divisor_at(p_, o));
+          }
         }
       }
     });
+  }
+
+  template <class T>
+  T window_sum(const T* plane, const int64_t* o) const {
+    const WindowAxis& w = p_.axes.back();
+    const size_t k = static_cast<size_t>(o[p_.axes.size() - 1]);
+    T sum{};
+    each_row(p_.axes, o, [&](int64_t row) {
+      const T* from = plane + row * w.in + w.start[k];
+      const int64_t n = w.stop[k] - w.start[k];
+      if (n >= 2 * kLanes<T>)
+        sum += sum_of(from, n);
+      else
+        for (int64_t c = 0; c < n; ++c) sum += from[c];
+    });
+    return sum;
+  }
+
+  void store_positions(const int32_t* positions, int64_t n, char* indices, int64_t first) const {
+    if (is_int32_)
+      std::copy_n(positions, n, reinterpret_cast<int32_t*>(indices) + first);
+    else
+      std::copy_n(positions, n, reinterpret_cast<int64_t*>(indices) + first);
   }
 
   void store_index(char* indices, int64_t i, int64_t v) const {
@@ -205,7 +385,7 @@ class PoolForward final : public NativeOp {
   }
 
   PoolShape p_;
-  bool is_last_, is_int32_;
+  bool is_last_, is_int32_, is_whole_ = true;  // whole: one window covers the plane
 };
 
 class PoolBackward final : public NativeOp {
@@ -238,6 +418,7 @@ class PoolBackward final : public NativeOp {
     parallel_for(p_.batch * groups, (window_size(p_) * static_cast<double>(points) + static_cast<double>(pixels)) * static_cast<double>(std::min(channels, kChannels)) * 0.3, [&](int64_t begin, int64_t end) {
       T values[kChannels];
       int64_t found[kChannels];
+      int32_t positions[kChannels];
       for (int64_t u = begin; u < end; ++u) {
         const int64_t c = u % groups * kChannels, n = std::min(kChannels, channels - c);
         const int64_t image = u / groups;
@@ -255,10 +436,20 @@ class PoolBackward final : public NativeOp {
             });
             continue;
           }
-          if (x)
-            max_rows(p_, at.o, x + image * pixels * channels + c, channels, values, found, n);
-          else
-            for (int64_t j = 0; j < n; ++j) found[j] = index_at(indices, first + j);
+          if constexpr (std::is_same_v<T, float>) {
+            if (x && pixels <= INT32_MAX) {
+              max_floats(p_, at.o, x + image * pixels * channels + c, channels, values, positions, n);
+              for (int64_t j = 0; j < n; ++j) plane[positions[j] * channels + j] += row[j];
+              continue;
+            }
+          }
+          if (!x) {
+            with_index(indices, [&](const auto* index) {
+              for (int64_t j = 0; j < n; ++j) plane[index[first + j] * channels + j] += row[j];
+            });
+            continue;
+          }
+          max_rows(p_, at.o, x + image * pixels * channels + c, channels, values, found, n);
           for (int64_t j = 0; j < n; ++j) plane[found[j] * channels + j] += row[j];
         }
       }
@@ -269,37 +460,60 @@ class PoolBackward final : public NativeOp {
   void planes(const T* grad, const T* x, const char* indices, T* to) const {
     const int64_t points = p_.out_size(), pixels = p_.in_size();
     parallel_for(p_.batch * p_.channels, window_size(p_) * static_cast<double>(points) + static_cast<double>(pixels), [&](int64_t begin, int64_t end) {
+      const int64_t width = p_.axes.back().out;
+      const size_t across = static_cast<size_t>(p_.axes.back().in);
+      RowScratch<T> scratch{std::vector<T>(across), std::vector<int32_t>(across)};
+      std::vector<T> values(static_cast<size_t>(width));
+      std::vector<int64_t> found(static_cast<size_t>(width));
       for (int64_t u = begin; u < end; ++u) {
         T* plane = to + u * pixels;
         std::fill_n(plane, pixels, T{});
+        const T* from = grad + u * points;
         Position at;
-        for (int64_t i = 0; i < points; ++i, at.next(p_.axes)) {
-          const T v = grad[u * points + i];
-          if (!p_.is_max) {
-            const T share = v / static_cast<T>(divisor_at(p_, at.o));
+        if (x) {
+          for (int64_t i = 0; i < points; i += width, at.next_row(p_.axes)) {
+            max_of_row(p_, at.o, x + u * pixels, values.data(), found.data(), &scratch);
+            for (int64_t k = 0; k < width; ++k) plane[found[static_cast<size_t>(k)]] += from[i + k];
+          }
+        } else if (p_.is_max) {
+          with_index(indices, [&](const auto* index) {
+            for (int64_t i = 0; i < points; ++i) plane[index[u * points + i]] += from[i];
+          });
+        } else {
+          for (int64_t i = 0; i < points; ++i, at.next(p_.axes)) {
+            const T share = from[i] / static_cast<T>(divisor_at(p_, at.o));
             each_position(p_.axes, at.o, [&](int64_t position) { plane[position] += share; });
-          } else if (x) {
-            T best;
-            int64_t found = 0;
-            max_rows(p_, at.o, x + u * pixels, 1, &best, &found, 1);
-            plane[found] += v;
-          } else {
-            plane[index_at(indices, u * points + i)] += v;
           }
         }
       }
     });
   }
 
-  int64_t index_at(const char* indices, int64_t i) const { return is_int32_ ? reinterpret_cast<const int32_t*>(indices)[i] : reinterpret_cast<const int64_t*>(indices)[i]; }
+  // fn(indices as their own type)
+  template <class F>
+  void with_index(const char* indices, F&& fn) const {
+    if (is_int32_)
+      fn(reinterpret_cast<const int32_t*>(indices));
+    else
+      fn(reinterpret_cast<const int64_t*>(indices));
+  }
 
-  void check_indices(const char* indices) const {
-    const int64_t pixels = p_.in_size(), n = p_.batch * p_.channels * p_.out_size();
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t v = index_at(indices, i);
-      if (v >= 0 && v < pixels) continue;
-      throw Error(ErrorKind::kIndex, "pool_backward(grad_out, indices): an index is " + std::to_string(v) + "; 0 to " + std::to_string(pixels - 1) + " are valid");
-    }
+  void check_indices(const char* given) const {
+    with_index(given, [&](const auto* indices) {
+      const int64_t pixels = p_.in_size();
+      std::atomic<int64_t> bad{-1};
+      parallel_for(p_.batch * p_.channels * p_.out_size(), 0.5, [&](int64_t begin, int64_t end) {
+        auto low = indices[begin], high = low;
+        for (int64_t i = begin; i < end; ++i) {
+          low = std::min(low, indices[i]);
+          high = std::max(high, indices[i]);
+        }
+        for (int64_t i = begin; i < end && (low < 0 || high >= pixels); ++i)
+          if (indices[i] < 0 || indices[i] >= pixels) bad = i;
+      });
+      if (bad < 0) return;
+      throw Error(ErrorKind::kIndex, "pool_backward(grad_out, indices): an index is " + std::to_string(indices[bad.load()]) + "; 0 to " + std::to_string(pixels - 1) + " are valid");
+    });
   }
 
   PoolShape p_;

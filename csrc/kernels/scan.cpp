@@ -23,7 +23,7 @@ SAMPAN_INLINE A log_add_exp(A a, A b) {
 }
 
 template <Kind kind, class A>
-SAMPAN_INLINE A step(A a, A v) {
+SAMPAN_INLINE A add_one(A a, A v) {
   // Signed integers wrap: the sum and the product are taken without a sign.
   if constexpr (std::is_integral_v<A> && !std::is_same_v<A, bool> && kind != Kind::kLogAddExp) {
     using U = std::conditional_t<(sizeof(A) < 4), uint32_t, std::make_unsigned_t<A>>;
@@ -45,8 +45,51 @@ SAMPAN_INLINE T result_value(A a) {
     return static_cast<T>(a);
 }
 
-// Lines that run side by side: enough to hide the latency of one chain, few enough for registers and L1.
-constexpr int64_t kTogether = 16;
+// Lines that run side by side, so that their chains hide each other's latency: many where neighbours in memory, few where each is a stream of its own.
+constexpr int64_t kNeighbours = 16, kStreams = 4;
+
+// One line, from its first entry in the scan's direction on.
+template <class T, class I>
+struct Line {
+  const T* x;
+  T* out;
+  I* indices;
+};
+struct Steps {
+  int64_t x, out, index;
+};
+
+// kTouch: the lines are neighbours in memory, in x and in out.
+template <Kind kind, bool exclusive, int64_t kLines, bool kTouch, class T>
+SAMPAN_INLINE void run_lines(const Line<T, int64_t>* lines, Steps step, int64_t n, Running<T> first) {
+  using A = Running<T>;
+  A a[kLines];
+  std::fill(a, a + kLines, first);
+  for (int64_t k = 0; k < n; ++k)
+#pragma GCC unroll 16
+    for (int64_t j = 0; j < kLines; ++j) {
+      const A next = add_one<kind>(a[j], static_cast<A>(to_compute(kTouch ? lines[0].x[k * step.x + j] : lines[j].x[k * step.x])));
+      (kTouch ? lines[0].out[k * step.out + j] : lines[j].out[k * step.out]) = result_value<T>(exclusive ? a[j] : next);
+      a[j] = next;
+    }
+}
+
+// NaN wins over numbers, and of equal entries the later one: so does the later of two NaNs.
+template <bool is_max, class T, class I>
+SAMPAN_INLINE void run_extremes(const Line<T, I>& line, Steps step, int64_t n, bool reverse) {
+  T best = line.x[0];
+  int64_t best_at = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const T v = line.x[k * step.x];
+    const auto a = to_compute(v), b = to_compute(best);
+    if (!(is_max ? a < b : a > b) && (b == b || a != a)) {
+      best = v;
+      best_at = k;
+    }
+    line.out[k * step.out] = best;
+    line.indices[k * step.index] = static_cast<I>(reverse ? n - 1 - best_at : best_at);
+  }
+}
 
 class ScanOp final : public NativeOp {
  public:
@@ -68,22 +111,20 @@ class ScanOp final : public NativeOp {
   }
 
  private:
-  // fn(lines' offsets in x, in out, in indices, how many) for blocks of lines.
-  template <class F>
-  void each_block(double element_ns, F&& fn) const {
-    const int64_t lines = lines_.starts.total(), blocks = (lines + kTogether - 1) / kTogether;
-    parallel_for(blocks, static_cast<double>(kTogether * lines_.length) * element_ns, [&](int64_t begin, int64_t end) {
+  // fn(lines, steps, how many) for blocks of at most kTogether lines.
+  template <class T, class I, class F>
+  void each_block(int64_t together, double element_ns, const T* x, T* out, I* indices, F&& fn) const {
+    const int64_t count = lines_.starts.total(), blocks = (count + together - 1) / together, last = reverse_ ? lines_.length - 1 : 0, sign = reverse_ ? -1 : 1;
+    const Steps steps{sign * lines_.steps[0], sign * lines_.steps[1], sign * lines_.steps[2]};
+    parallel_for(blocks, static_cast<double>(together * lines_.length) * element_ns, [&](int64_t begin, int64_t end) {
       Odometer<3> at = lines_.starts;
-      at.seek(begin * kTogether);
+      at.seek(begin * together);
       for (int64_t b = begin; b < end; ++b) {
-        int64_t x[kTogether], out[kTogether], indices[kTogether];
-        const int64_t n = std::min(kTogether, lines - b * kTogether);
-        for (int64_t j = 0; j < n; ++j, at.next()) {
-          x[j] = at.offset[0];
-          out[j] = at.offset[1];
-          indices[j] = at.offset[2];
-        }
-        fn(x, out, indices, n);
+        Line<T, I> lines[kNeighbours];
+        const int64_t n = std::min(together, count - b * together);
+        for (int64_t j = 0; j < n; ++j, at.next())
+          lines[j] = {x + at.offset[0] + last * lines_.steps[0], out + at.offset[1] + last * lines_.steps[1], indices ? indices + at.offset[2] + last * lines_.steps[2] : nullptr};
+        fn(lines, steps, n);
       }
     });
   }
@@ -106,51 +147,43 @@ class ScanOp final : public NativeOp {
     A first{};
     if constexpr (kind == Kind::kProd) first = A{1};
     if constexpr (kind == Kind::kLogAddExp) first = -std::numeric_limits<A>::infinity();
-    const int64_t n = lines_.length, x_step = lines_.steps[0], out_step = lines_.steps[1];
-    each_block(kind == Kind::kLogAddExp ? 20.0 : 1.0, [&](const int64_t* from, const int64_t* to, const int64_t*, int64_t count) {
-      A a[kTogether];
-      std::fill(a, a + kTogether, first);
-      for (int64_t k = 0; k < n; ++k) {
-        const int64_t i = reverse_ ? n - 1 - k : k;
-        for (int64_t j = 0; j < count; ++j) {
-          const A v = static_cast<A>(to_compute(x[from[j] + i * x_step]));
-          const A next = step<kind>(a[j], v);
-          out[to[j] + i * out_step] = result_value<T>(exclusive_ ? a[j] : next);
-          a[j] = next;
-        }
-      }
+    const bool are_streams = std::abs(lines_.steps[0]) == 1;
+    each_block(are_streams ? kStreams : kNeighbours, kind == Kind::kLogAddExp ? 20.0 : 1.0, x, out, static_cast<int64_t*>(nullptr), [&](const Line<T, int64_t>* lines, Steps steps, int64_t count) {
+      if (exclusive_)
+        run_block<kind, true>(lines, steps, count, first);
+      else
+        run_block<kind, false>(lines, steps, count, first);
     });
+  }
+
+  template <Kind kind, bool exclusive, class T>
+  void run_block(const Line<T, int64_t>* lines, Steps steps, int64_t count, Running<T> first) const {
+    const int64_t n = lines_.length;
+    bool touch = count == kNeighbours;
+    for (int64_t j = 1; j < count && touch; ++j) touch = lines[j].x == lines[0].x + j && lines[j].out == lines[0].out + j;
+    if (touch) return run_lines<kind, exclusive, kNeighbours, true>(lines, steps, n, first);
+    for (; count >= kStreams; count -= kStreams, lines += kStreams) run_lines<kind, exclusive, kStreams, false>(lines, steps, n, first);
+    for (; count > 0; --count, ++lines) run_lines<kind, exclusive, 1, false>(lines, steps, n, first);
   }
 
   template <class T>
   void extremes(char* const* buffers) const {
     if constexpr (!is_complex<T>) {
       if (is_int32_)
-        run_extremes(reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]), reinterpret_cast<int32_t*>(buffers[2]));
+        extremes_into(reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]), reinterpret_cast<int32_t*>(buffers[2]));
       else
-        run_extremes(reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]), reinterpret_cast<int64_t*>(buffers[2]));
+        extremes_into(reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]), reinterpret_cast<int64_t*>(buffers[2]));
     }
   }
 
   template <class T, class I>
-  void run_extremes(const T* x, T* out, I* indices) const {
-    const int64_t n = lines_.length, x_step = lines_.steps[0], out_step = lines_.steps[1], index_step = lines_.steps[2];
-    const bool is_max = kind_ == Kind::kMax;
-    each_block(2.0, [&](const int64_t* from, const int64_t* to, const int64_t* to_index, int64_t count) {
+  void extremes_into(const T* x, T* out, I* indices) const {
+    each_block(kNeighbours, 2.0, x, out, indices, [&](const Line<T, I>* lines, Steps steps, int64_t count) {
       for (int64_t j = 0; j < count; ++j) {
-        int64_t best_at = reverse_ ? n - 1 : 0;
-        T best = n ? x[from[j] + best_at * x_step] : T{};
-        for (int64_t k = 0; k < n; ++k) {
-          const int64_t i = reverse_ ? n - 1 - k : k;
-          const T v = x[from[j] + i * x_step];
-          const auto a = to_compute(v), b = to_compute(best);
-          if (a != a || (b == b && (is_max ? a >= b : a <= b))) {
-            best = v;
-            best_at = i;
-          }
-          out[to[j] + i * out_step] = best;
-          indices[to_index[j] + i * index_step] = static_cast<I>(best_at);
-        }
+        if (kind_ == Kind::kMax)
+          run_extremes<true>(lines[j], steps, lines_.length, reverse_);
+        else
+          run_extremes<false>(lines[j], steps, lines_.length, reverse_);
       }
     });
   }

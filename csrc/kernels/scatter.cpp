@@ -140,10 +140,15 @@ class ScatterRows final : public NativeOp {
   }
 
  private:
+  static constexpr int64_t kPieces = 8;
+
   template <Mode m, class T>
   void apply(const int64_t* offsets, const T* updates, T* out) const {
     const int64_t count = table_.count();
     if (count == 0 || inner_ == 0) return;
+    if constexpr (m != Mode::kSet) {
+      if (outer_ == 1 && inner_ == 1 && count >= (int64_t{1} << 16) && outer_step_ * kPieces * 2 <= count) return apply_by_tables<m>(offsets, updates, out);
+    }
     // A unit is a piece of the rows, so each destination belongs to one thread, which sees the indices in order.
     constexpr int64_t kPiece = 256;
     const int64_t pieces = (inner_ + kPiece - 1) / kPiece, units = outer_ * pieces;
@@ -166,6 +171,22 @@ class ScatterRows final : public NativeOp {
         for (int64_t i = 0; i < count; ++i)
           if (offsets[i] >= low && offsets[i] < high) row<m>(updates + (o * count + i) * inner_, out + o * outer_step_ + offsets[i], inner_);
     });
+  }
+
+  // Many entries into few destinations: fixed pieces of the entries fill tables of their own, which are combined in order.
+  template <Mode m, class T>
+  void apply_by_tables(const int64_t* offsets, const T* updates, T* out) const {
+    const int64_t count = table_.count(), size = outer_step_;
+    const Block tables(static_cast<size_t>(kPieces * size) * sizeof(T));
+    T* const all = tables.as<T>();
+    parallel_for(kPieces, static_cast<double>(count) * 2.0 / kPieces, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        T* to = all + p * size;
+        std::fill_n(to, size, identity<T>(m));
+        for (int64_t i = count * p / kPieces; i < count * (p + 1) / kPieces; ++i) to[offsets[i]] = combine<m>(to[offsets[i]], updates[i]);
+      }
+    });
+    for (int64_t p = 0; p < kPieces; ++p) row<m>(all + p * size, out, size);
   }
 
   template <Mode m, class T>
@@ -229,50 +250,58 @@ class ScatterElements final : public NativeOp {
     for (int d = 0; d < index.rank; ++d)
       if (d != axis) lines_.add_axis(index.shape[d], {index.strides[d], out.strides[d]});
   }
-  size_t scratch_bytes() const override { return table_.bytes(); }
 
-  void run(char* const* buffers, char* scratch) const override {
-    int64_t* offsets = reinterpret_cast<int64_t*>(scratch);
-    table_.fill(buffers[a_.index], offsets);
+  void run(char* const* buffers, char*) const override {
+    table_.check(buffers[a_.index]);
     char* out = buffers[a_.updates + 1];
     start_.run(buffers[0], out);
     if (table_.count() == 0) return;
-    with_type(dtype_, [&]<class T>() {
-      T* to = reinterpret_cast<T*>(out);
-      const T* updates = reinterpret_cast<const T*>(buffers[a_.updates]);
-      if (!include_self_ && a_.mode != Mode::kSet) {
-        const T fresh = identity<T>(a_.mode);
-        each([&](int64_t, int64_t destination) { to[destination] = fresh; }, offsets);
-      }
-      with_mode<T>(a_.mode, [&]<Mode m>() {
-        each([&](int64_t i, int64_t destination) { to[destination] = combine<m>(to[destination], updates[i]); }, offsets);
+    table_.with_index(buffers[a_.index], [&](const auto* index) {
+      with_type(dtype_, [&]<class T>() {
+        T* to = reinterpret_cast<T*>(out);
+        const T* updates = reinterpret_cast<const T*>(buffers[a_.updates]);
+        if (!include_self_ && a_.mode != Mode::kSet) {
+          const T fresh = identity<T>(a_.mode);
+          each(index, [=](int64_t, int64_t destination) { to[destination] = fresh; });
+        }
+        with_mode<T>(a_.mode, [&]<Mode m>() {
+          each(index, [=](int64_t i, int64_t destination) { to[destination] = combine<m>(to[destination], updates[i]); });
+        });
       });
     });
   }
 
  private:
+  static constexpr int64_t kTogether = 64;
+
   // fn(position in updates, position in out), in order along every line; a line stays on one thread.
-  template <class F>
-  void each(F&& fn, const int64_t* offsets) const {
-    const int64_t lines = lines_.total();
+  template <class I, class F>
+  void each(const I* index, F&& fn) const {
+    const int64_t lines = lines_.total(), count = count_, inner = inner_;
+    const IndexTable::Offset offset = table_.offset();
     if (lines >= num_threads() || table_.count() < 10000) {
-      // Blocks of neighbouring lines are walked together, so that memory is read along its rows.
-      constexpr int64_t kTogether = 64;
-      const int64_t blocks = (lines + kTogether - 1) / kTogether;
-      parallel_for(blocks, static_cast<double>(kTogether * count_) * 2.0, [&](int64_t begin, int64_t end) {
+      // Blocks of neighbouring lines are walked together, so that memory is read along its rows; lines that are rows themselves one by one.
+      const int64_t together = inner_ == 1 ? 1 : kTogether;
+      const int64_t blocks = (lines + together - 1) / together;
+      parallel_for(blocks, static_cast<double>(together * count_) * 2.0, [&](int64_t begin, int64_t end) {
         int64_t from[kTogether], to[kTogether];
         Odometer<2> at = lines_;
-        at.seek(begin * kTogether);
+        at.seek(begin * together);
         for (int64_t b = begin; b < end; ++b) {
-          const int64_t n = std::min(kTogether, lines - b * kTogether);
+          const int64_t n = std::min(together, lines - b * together);
           for (int64_t j = 0; j < n; ++j, at.next()) {
             from[j] = at.offset[0];
             to[j] = at.offset[1];
           }
-          for (int64_t i = 0; i < count_; ++i)
+          if (n == 1) {
+            const int64_t first = to[0];
+            for (int64_t p = from[0], i = 0; i < count; ++i, p += inner) fn(p, first + offset(index[p]));
+            continue;
+          }
+          for (int64_t i = 0; i < count; ++i)
             for (int64_t j = 0; j < n; ++j) {
-              const int64_t p = from[j] + i * inner_;
-              fn(p, to[j] + offsets[p]);
+              const int64_t p = from[j] + i * inner;
+              fn(p, to[j] + offset(index[p]));
             }
         }
       });
@@ -284,9 +313,9 @@ class ScatterElements final : public NativeOp {
       Odometer<2> at = lines_;
       at.seek(0);
       for (int64_t line = 0; line < lines; ++line, at.next())
-        for (int64_t i = 0; i < count_; ++i) {
-          const int64_t p = at.offset[0] + i * inner_, offset = offsets[p];
-          if (offset >= low && offset < high) fn(p, at.offset[1] + offset);
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t p = at.offset[0] + i * inner, to = offset(index[p]);
+          if (to >= low && to < high) fn(p, at.offset[1] + to);
         }
     });
   }

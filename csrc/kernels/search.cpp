@@ -1,5 +1,6 @@
 // searchsorted and bincount.
 #include <algorithm>
+#include <atomic>
 
 #include "exec/parallel.h"
 #include "kernels/keys.h"
@@ -108,9 +109,24 @@ class BincountOp final : public NativeOp {
     for (int64_t i = 0; i < n; ++i, at.next()) fn(at.offset[0], at.offset[1], i);
   }
 
+  // Pieces of x that are counted side by side, by its size alone.
+  int64_t pieces() const { return std::clamp<int64_t>(x_->numel / std::max<int64_t>(1 << 16, 8 * out_->shape[0]), 1, 8); }
+
   template <class I>
   void check(const I* x) const {
     const int64_t bins = out_->shape[0];
+    if (x_->is_contiguous) {
+      std::atomic<bool> is_bad{false};
+      parallel_for(x_->numel, 0.5, [&](int64_t begin, int64_t end) {
+        I low = x[begin], high = low;
+        for (int64_t i = begin; i < end; ++i) {
+          low = std::min(low, x[i]);
+          high = std::max(high, x[i]);
+        }
+        if (low < 0 || static_cast<uint64_t>(high) >= static_cast<uint64_t>(bins)) is_bad = true;
+      });
+      if (!is_bad) return;
+    }
     each([&](int64_t at, int64_t, int64_t position) {
       const int64_t v = static_cast<int64_t>(x[at]);
       if (v >= 0 && v < bins) return;
@@ -125,8 +141,31 @@ class BincountOp final : public NativeOp {
 
   template <class I, class W>
   void count(const I* x, const W* weights, W* out) const {
-    std::fill(out, out + out_->shape[0], W{});
-    each([&](int64_t at, int64_t at_weight, int64_t) { out[x[at]] += weights ? weights[at_weight] : W{1}; });
+    const int64_t bins = out_->shape[0], step = out_->strides[0], n = x_->numel, parts = pieces();
+    const bool is_plain = x_->is_contiguous && (!weights || weights_->is_contiguous);
+    const Block tables(static_cast<size_t>(parts * bins) * sizeof(W));
+    W* const counts = tables.as<W>();
+    parallel_for(parts, static_cast<double>(n) * 2.0 / static_cast<double>(parts), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        W* to = counts + p * bins;
+        std::fill_n(to, bins, W{});
+        const int64_t first = n * p / parts, last = n * (p + 1) / parts;
+        if (is_plain && weights) {
+          for (int64_t i = first; i < last; ++i) to[x[i]] += weights[i];
+        } else if (is_plain) {
+          for (int64_t i = first; i < last; ++i) ++to[x[i]];
+        } else {
+          Odometer<2> at = walk_;
+          at.seek(first);
+          for (int64_t i = first; i < last; ++i, at.next()) to[x[at.offset[0]]] += weights ? weights[at.offset[1]] : W{1};
+        }
+      }
+    });
+    for (int64_t b = 0; b < bins; ++b) {
+      W sum = counts[b];
+      for (int64_t p = 1; p < parts; ++p) sum += counts[p * bins + b];
+      out[b * step] = sum;
+    }
   }
 
   LayoutRef x_, weights_, out_;

@@ -18,6 +18,20 @@ SAMPAN_INLINE bool is_set(T v) {
     return v != T{};
 }
 
+template <class T>
+SAMPAN_INLINE int32_t count_entries(const T* x, int64_t n) {
+  int32_t found = 0;
+  for (int64_t i = 0; i < n; ++i) found += is_set(x[i]);
+  return found;
+}
+SAMPAN_CLONES int32_t count_set(const float* x, int64_t n) { return count_entries(x, n); }
+SAMPAN_CLONES int32_t count_set(const bool* x, int64_t n) { return count_entries(x, n); }
+SAMPAN_CLONES int32_t count_set(const int64_t* x, int64_t n) { return count_entries(x, n); }
+template <class T>
+int32_t count_set(const T* x, int64_t n) {
+  return count_entries(x, n);
+}
+
 // The entries of x that are not zero, in row-major order, in parallel and in any layout.
 class Selection {
  public:
@@ -33,9 +47,9 @@ class Selection {
       parallel_for(pieces(), static_cast<double>(kPiece), [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) {
           const int64_t first = p * kPiece, last = std::min(first + kPiece, x_->numel);
-          int64_t n = 0;
+          int32_t n = 0;
           if (x_->is_contiguous) {
-            for (int64_t i = first; i < last; ++i) n += is_set(data[i]);
+            n = count_set(data + first, last - first);
           } else {
             Odometer<1> at = walk_;
             at.seek(first);
@@ -62,6 +76,17 @@ class Selection {
         for (int64_t p = begin; p < end; ++p) {
           const int64_t first = p * kPiece, last = std::min(first + kPiece, x_->numel);
           int64_t rank = counts[p];
+          if (x_->is_contiguous) {
+            // Positions are first packed without a branch, which random entries would mispredict.
+            int32_t found[kPiece];
+            int64_t n = 0;
+            for (int64_t i = first; i < last; ++i) {
+              found[n] = static_cast<int32_t>(i - first);
+              n += is_set(data[i]);
+            }
+            for (int64_t k = 0; k < n; ++k) fn(rank + k, first + found[k]);
+            continue;
+          }
           at.seek(first);
           for (int64_t i = first; i < last; ++i, at.next())
             if (is_set(data[at.offset[0]])) fn(rank++, i);
@@ -109,15 +134,27 @@ class NonzeroFill final : public NativeOp {
     if (found != number_) refuse_number("nonzero_fill", found, number_);
     auto* out = reinterpret_cast<int64_t*>(buffers[1]);
     const int rank = x_->rank;
-    selection_.each(buffers[0], counts, [&](int64_t r, int64_t position) {
-      for (int d = rank; d-- > 0;) {
-        out[r * rank + d] = position % x_->shape[d];
-        position /= x_->shape[d];
-      }
-    });
+    if (rank == 1) return selection_.each(buffers[0], counts, [&](int64_t r, int64_t position) { out[r] = position; });
+    // Dividing 32-bit numbers takes a third of the time.
+    if (x_->numel <= UINT32_MAX) return fill<uint32_t>(buffers[0], counts, out);
+    fill<uint64_t>(buffers[0], counts, out);
   }
 
  private:
+  template <class U>
+  void fill(const char* x, int64_t* counts, int64_t* out) const {
+    const int rank = x_->rank;
+    selection_.each(x, counts, [&](int64_t r, int64_t position) {
+      U rest = static_cast<U>(position);
+      for (int d = rank - 1; d > 0; --d) {
+        const U length = static_cast<U>(x_->shape[d]), whole = rest / length;
+        out[r * rank + d] = static_cast<int64_t>(rest - whole * length);
+        rest = whole;
+      }
+      if (rank > 0) out[r * rank] = static_cast<int64_t>(rest);
+    });
+  }
+
   LayoutRef x_;
   Selection selection_;
   int64_t number_;

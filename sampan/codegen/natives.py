@@ -46,15 +46,16 @@ def native_of(op: Op) -> Native | None:
 
 def output_strides(op: Op, number: int, inputs: list[Place]) -> tuple[int, ...]:
     """The strides of a native's output: channels-last for convolutions, which run fastest so;
-    as the operand for pooling; row-major otherwise.
+    for pooling when an operand is so, else as the first operand; row-major otherwise.
     """
     shape = op.outputs[number].shape
     if op.name in CHANNELS_LAST:
         return strides_in_order(shape, (0, *range(2, len(shape)), 1))
     if op.name in AS_OPERAND:
-        order = axis_order(inputs[0].shape, inputs[0].strides)
-        if order is not None:
-            return strides_in_order(shape, order)
+        orders = [axis_order(place.shape, place.strides) for place in inputs]
+        last = (0, *range(2, len(shape)), 1)
+        if orders[0] is not None:
+            return strides_in_order(shape, last if last in orders else orders[0])
     return row_major(shape)
 
 

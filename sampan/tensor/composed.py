@@ -10,6 +10,7 @@ import numpy as np
 from .. import _rt
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
+from ..codegen.selection import nonzero_positions
 from ..ir.program import Value
 from ..ops.arguments import dtype_name, normalized_axis
 from .build import OPS, composed
@@ -58,7 +59,11 @@ def from_array(array: np.ndarray[Any, Any]) -> Tensor:
 @recordable("mask_indices", lambda mask: [_POSITIONS] * mask.ndim)
 def mask_indices(mask: Tensor) -> list[Tensor]:
     """For each axis of a bool mask, the int64 positions along it where the mask holds."""
-    return [from_array(part) for part in np.nonzero(mask.numpy_view())]
+    return _columns(nonzero_positions(mask)) if mask.ndim else []
+
+
+def _columns(positions: Tensor) -> list[Tensor]:
+    return [from_array(column) for column in positions.numpy_view().T]
 
 
 @composed("nonzero", method=True, rule=_nonzero_types)
@@ -78,12 +83,8 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
         [[1], [3]]
     """
     require_tensor("nonzero", "x", x)
-    parts = np.nonzero(x.numpy_view()) if x.ndim else ()
-    if as_tuple:
-        return tuple(from_array(part) for part in parts)
-    if not x.ndim:
-        return from_array(np.zeros((int(bool(x)), 0), np.int64))
-    return from_array(np.stack(parts, axis=1))
+    positions = nonzero_positions(x)
+    return tuple(_columns(positions)) if as_tuple else positions
 
 
 @composed("argwhere", method=True)
@@ -105,12 +106,11 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     if not dtypes.is_integer(x.dtype.name):
         raise DTypeError(message(f"bincount(): x is {x.dtype.name}", "it must be an integer type"))
     require_rank("bincount", "x", x, 1)
-    array = x.numpy_view()
-    if minlength < 0 or (array.size and array.min() < 0):
+    if minlength < 0 or (x.size and int(OPS["min"](x)) < 0):
         raise ArgumentError("bincount(): x and minlength must not be negative")
     if weights is not None and list(weights.shape) != list(x.shape):
         raise ShapeError(message(f"bincount(): weights have shape {list(weights.shape)}", f"x has {list(x.shape)}"))
-    bins = max(int(array.max()) + 1 if array.size else 0, minlength)
+    bins = max(int(OPS["max"](x)) + 1 if x.size else 0, minlength)
     return OPS["bincount_into"](x, weights, bins)
 
 
@@ -130,7 +130,7 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     if list(x.shape) != list(mask.shape):
         x, mask = OPS["broadcast_tensors"]([x, mask])
     flat = OPS["reshape"](x, [-1]) if x.ndim != 1 else x
-    return OPS["gather"](flat, from_array(np.flatnonzero(mask.numpy_view())))
+    return OPS["gather"](flat, from_array(nonzero_positions(OPS["reshape"](mask, [-1])).numpy_view().reshape(-1)))
 
 
 def _unique_keys(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
