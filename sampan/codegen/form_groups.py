@@ -93,7 +93,7 @@ class Grouping:
     def _place(self, op: Op) -> None:
         family = PRIMITIVES[op.name].family
         self._note_fast_axis(op, family)
-        if family == "source":
+        if family in ("source", "literal"):
             return
         if family == "view":
             self._place_view(op)

@@ -22,6 +22,7 @@ from .index_maps import Axis, base_of
 from .lower_kernels import DirectTarget, lower_trace
 from .lower_moves import MOVES
 from .natives import IN_PLACE_NATIVES, native_of, output_strides
+from .packing import has_own_weight, packed_weight
 from .places import Place, axis_order, row_major, same_elements, view_of
 from .plan_writer import PlanWriter
 from .trace import Trace, can_fuse, trace_copy, trace_group, trace_value
@@ -188,8 +189,9 @@ class Lowering:
             outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
             MOVES[op.name](self, op, outputs[0])
         else:
-            inputs = [self.place(v) for v in op.inputs]
             native = None if self.is_interpreted else native_of(op)
+            may_pack = native is not None and has_own_weight(op, native)
+            inputs = [self.place(v) for v in op.inputs if not (may_pack and v is op.inputs[1])]
             if native is None:
                 outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]
                 self.writer.host(host_function(op), inputs, outputs)
@@ -201,7 +203,12 @@ class Lowering:
                     else [self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs)) for k, v in enumerate(op.outputs)]
                 )
                 more, attributes = self._epilogue_operands(op, epilogue) if epilogue is not None else ([], {})
-                self.writer.native(native.name, [*inputs, *more], outputs, native.attributes | attributes)
+                attributes = native.attributes | attributes
+                if may_pack:
+                    packed = packed_weight(op, native, inputs[0], outputs[0], attributes)
+                    attributes |= {} if packed is None else packed[1]
+                    inputs.insert(1, self.place(op.inputs[1]) if packed is None else self.writer.constant_tensor(packed[0]))
+                self.writer.native(native.name, [*inputs, *more], outputs, attributes)
         for v, place in zip(results, outputs, strict=True):
             self.places[id(v)] = place
 
@@ -230,7 +237,9 @@ class Lowering:
         op = value.op
         if op is None:
             raise IRError(f"{self.program.name}: {value!r} belongs to another Program")
-        if op.name == "constant":
+        if op.name == "literal":
+            found = self.writer.constant(op.attributes["value"].array)
+        elif op.name == "constant":
             found = self.writer.constant(np.asarray(op.attributes["value"]).astype(dtypes.numpy_dtype(value.dtype)))
         elif PRIMITIVES[op.name].family == "view":
             source = self.place(op.inputs[0])

@@ -37,10 +37,14 @@ class PlanWriter:
         return Place(self.inputs[number], layout.dtype.name, tuple(layout.shape), tuple(layout.strides))
 
     def constant(self, array: Any) -> Place:
-        """A tensor that is part of the Plan."""
-        tensor = _rt.from_numpy(array)
+        """An array that is part of the Plan."""
+        return self.constant_tensor(_rt.from_numpy(array))
+
+    def constant_tensor(self, tensor: Any) -> Place:
+        """A tensor, row-major, that is part of the Plan."""
+        shape = tuple(tensor.layout.shape)
         self._constants.append(tensor)
-        return Place(Buffer("constant", len(self._constants) - 1), tensor.dtype.name, array.shape, row_major(array.shape))
+        return Place(Buffer("constant", len(self._constants) - 1), tensor.dtype.name, shape, row_major(shape))
 
     def allocate(self, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Place:
         """A buffer without gaps for a value; row-major unless strides say otherwise."""

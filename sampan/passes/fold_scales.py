@@ -33,7 +33,10 @@ def fold_scales(program: Program) -> Program:
 def _folded(conv: Op, result: Value, factor: Value) -> Value | None:
     source = factor.op.inputs[0] if factor.op is not None and factor.op.name == "broadcast_to" else None
     x, weight = conv.inputs[:2]
-    if source is None or len(conv.inputs) != 2 or not dtypes.is_floating(result.dtype) or weight.numel * _SMALLER > result.numel:
+    if source is None or len(conv.inputs) != 2 or not dtypes.is_floating(result.dtype):
+        return None
+    is_known = weight.op is not None and weight.op.name == "literal"  # then it is scaled once and for all
+    if not is_known and weight.numel * _SMALLER > result.numel:
         return None
     channels = result.shape[1]
     if source.numel != channels or source.ndim != result.ndim or source.shape[1] != channels:

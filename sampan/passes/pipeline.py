@@ -13,6 +13,7 @@ from .drop_dead import drop_dead
 from .expand_definitions import expand_definitions
 from .expand_picks import expand_picks
 from .fold_constants import fold_constants
+from .fold_literals import fold_literals
 from .fold_scales import fold_scales
 from .merge_common import merge_common
 from .narrow_broadcasts import narrow_broadcasts
@@ -26,6 +27,7 @@ PIPELINE: tuple[tuple[Pass, str], ...] = (
     (simplify_algebra, "constants show which arithmetic changes nothing; chains of views become one"),
     (narrow_broadcasts, "what is the same for many elements is computed once; after chains of broadcasts became one"),
     (fold_scales, "batch norm in evaluation becomes the bias of the convolution before it; after factors of channels became one"),
+    (fold_literals, "what frozen weights give is known; after factors went into them"),
     (expand_picks, "one element of every row, in the row's own kernel; once constants show what is zero"),
     (merge_common, "forward and backward compute the same things; after simplifying, which makes Ops equal"),
     (drop_dead, "what the passes before have replaced, and gradients that nobody asked for"),

@@ -96,8 +96,12 @@ def record_call(
     recorder: Recorder,
     name: str,
     finish: Callable[[Any], Any] = lambda result: result,
+    is_frozen: bool = False,
 ) -> RecordedCall:
-    """Call the function on Variables like its tensors, and record what it does. ``finish(result)`` may record more and change the result."""
+    """Call the function on Variables like its tensors, and record what it does.
+
+    ``finish(result)`` may record more and change the result. ``is_frozen``: captured tensors keep the elements that they have now.
+    """
     inputs: list[Variable] = []
 
     def variable(value: Any) -> Any:
@@ -129,7 +133,8 @@ def record_call(
     arguments = [*inputs, *(v for _, v in held), *numbers]
     places = {id(v): k for k, v in enumerate(arguments)}
     ops = live_ops(recorder.block.ops, [*results, *(new for _, new in updated)])
-    runner = Runner(Block(arguments, ops, tuple(results)), [(places[id(old)], new) for old, new in updated], name)
+    frozen = {places[id(v)]: t for t, v in held if id(v) not in recorder.versions} if is_frozen else {}
+    runner = Runner(Block(arguments, ops, tuple(results)), [(places[id(old)], new) for old, new in updated], name, frozen)
     return RecordedCall(runner, tuple(t for t, _ in held), structure, len(results))
 
 

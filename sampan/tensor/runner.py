@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from .. import _rt
 from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block, Op, Value
+from ..ops import primitives as p
 from ..ops.define import OpDef, Parameter, operator_named
 from .autograd import grad
 from .build import OPS
@@ -36,10 +37,19 @@ class Runner:
         block: its arguments are the inputs, its results the outputs.
         updates: (number of an argument, what it becomes): written back in place.
         name: goes into profiles.
+        frozen: arguments, by number, that are these tensors for good: their elements become part of the compiled pieces, weights packed and what
+            depends on them alone computed once.
     """
 
-    def __init__(self, block: Block, updates: Sequence[tuple[int, Value]] = (), name: str = "program") -> None:
+    def __init__(
+        self,
+        block: Block,
+        updates: Sequence[tuple[int, Value]] = (),
+        name: str = "program",
+        frozen: Mapping[int, Any] | None = None,
+    ) -> None:
         self.block = block
+        self._frozen = {id(block.arguments[k]): t for k, t in (frozen or {}).items()}
         self.updates = [(k, v) for k, v in updates if v is not block.arguments[k]]
         self.name = name
         self._steps: list[Step] | None = None
@@ -121,7 +131,8 @@ class Runner:
         returned = {id(v) for v in self.block.results}
         results = [v for op in ops for v in op.outputs if id(v) in needed and (id(v) not in written or id(v) in returned)]
         targets_ids = {id(v) for v in targets}
-        operands = [*targets, *(v for k, v in inputs.items() if k not in targets_ids)]
+        frozen = {k: self._frozen[k] for k in inputs if k in self._frozen and k not in targets_ids}
+        operands = [*targets, *(v for k, v in inputs.items() if k not in targets_ids and k not in frozen)]
         count = len(targets)
 
         def body(updated: list[Value], others: list[Value]) -> tuple[Value, ...]:
@@ -129,6 +140,7 @@ class Runner:
             for value, operand in zip(values, operands, strict=True):
                 value.weak = operand.weak
             known = dict(zip(map(id, operands), values, strict=True))
+            known |= {k: p.literal(t.numpy_view()) for k, t in frozen.items()}
             replay = Replay(current_builder(), known)  # type: ignore[arg-type]
             replay.run(ops)
             return tuple(replay.values[id(v)] for v in (*(v for _, v in updates), *results))

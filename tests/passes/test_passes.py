@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from sampan.ir import parse_program, print_program, verify
+from sampan.ir import Builder, parse_program, print_program, verify
+from sampan.ops import primitives as p
 from sampan.ops.catalog import TABLE
 from sampan.passes.drop_dead import drop_dead
 from sampan.passes.expand_definitions import expand_definitions
 from sampan.passes.fold_constants import fold_constants
+from sampan.passes.fold_literals import fold_literals
 from sampan.passes.fold_scales import fold_scales
 from sampan.passes.merge_common import merge_common
 from sampan.passes.narrow_broadcasts import narrow_broadcasts
@@ -202,6 +205,28 @@ def test_a_weight_is_not_scaled_in_place_of_a_smaller_or_shared_result():
     shared, arguments = scaled_convolution(8, "%u: float32[1, 4, 8, 8] = exp(%y)\n  ")
     shared = shared.replace("return %z", "return %z, %u")
     assert_becomes(fold_scales, shared, shared, arguments)
+
+
+def test_what_literals_give_is_known():
+    builder = Builder(TABLE)
+    with builder.active():
+        x = builder.argument("float32", (2, 3))
+        weight = p.literal(np.arange(3, dtype="float32"))
+        factor = p.add(p.mul(weight, 2.0), p.broadcast_to(p.constant(1.0, "float32"), (3,)))
+        y = p.mul(x, p.broadcast_to(factor, (2, 3)))
+    result = drop_dead(fold_literals(builder.finish(y)))
+    verify(result, TABLE)
+    assert [op.name for op in result.ops] == ["literal", "broadcast_to", "mul"]
+    assert result.ops[0].attributes["value"].array.tolist() == [1, 3, 5]
+
+
+def test_literals_do_not_grow_large():
+    builder = Builder(TABLE)
+    with builder.active():
+        row = p.literal(np.ones((1, 100), "float32"))
+        y = p.add(p.broadcast_to(row, (100, 100)), p.broadcast_to(p.reshape(row, (100, 1)), (100, 100)))
+    result = fold_literals(builder.finish(y))
+    assert result.ops[-1].name == "add"
 
 
 def test_what_nothing_depends_on_is_dropped():
