@@ -168,6 +168,9 @@ bool write_out(const OpObject& op, PyObject* out, PyObject* result) {
   }
   Tensor* target = unwrap(out);
   Tensor* source = unwrap(result);
+  if (!source && symbolic_type && PyObject_TypeCheck(result, symbolic_type)) {  // recorded: the statement's result takes the place of out
+    return static_cast<bool>(Owned(PyObject_CallMethod(result, "write_to", "sO", op_name(op), out)));
+  }
   if (!target || !source) return raise_argument_error(op, std::string("out must be shaped like the result and hold Tensors, not ") + Py_TYPE(out)->tp_name), false;
   if (target == source) return true;
   if (!same_shape(*target->layout, *source->layout)) {

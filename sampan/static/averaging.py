@@ -31,7 +31,7 @@ class ExponentialMovingAverage:
         >>> paddle.enable_static()
         >>> with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
         ...     w = paddle.static.create_parameter([1], "float32", name="w", default_initializer=paddle.nn.initializer.Constant(0.0))
-        ...     paddle.optimizer.SGD(1.0).minimize(w.sum())
+        ...     _ = paddle.optimizer.SGD(1.0).minimize(w.sum())
         ...     ema = paddle.static.ExponentialMovingAverage(0.5)
         ...     ema.update()
         ...     exe = paddle.static.Executor()

@@ -58,6 +58,7 @@ refresh_context()
 
 globals().update(public_names(""))
 create_tensor = functions.create_tensor
+from .arrays import array_length, array_read, array_write, create_array, tensor_array_to_tensor  # noqa: E402
 
 
 class _Callable(types.ModuleType):
@@ -82,13 +83,18 @@ __all__ = [
     "Parameter",
     "Size",
     "Tensor",
+    "array_length",
+    "array_read",
+    "array_write",
     "attach",
     "composed",
+    "create_array",
     "functions",
     "numerics",
     "optional_forms",
     "public_names",
     "random_functions",
     "share_array",
+    "tensor_array_to_tensor",
     "to_tensor",
 ]

@@ -23,7 +23,8 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, (_rt.Tensor, Variable))
 
 
-def _checked_condition(name: str, pred: Any) -> Any:
+def checked_condition(name: str, pred: Any) -> Any:
+    """The condition, if it can be one."""
     if isinstance(pred, (bool, int)):
         return bool(pred)
     if not _is_tensor(pred):
@@ -67,7 +68,7 @@ def cond(
     for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if function is not None and not callable(function):
             raise ArgumentTypeError(message(f"cond(): {what} is a {type(function).__name__}", "it must be callable"))
-    pred = _checked_condition("cond", pred)
+    pred = checked_condition("cond", pred)
     recorder = current_recorder()
     if recorder is None or not _is_tensor(pred):
         chosen = true_fn if bool(pred) else false_fn
@@ -97,21 +98,32 @@ def join_blocks(
     """End a branch whose sides were recorded: pairs of results of equal types, then what either side wrote. Gives the results."""
     first, second = inners
     written = {**first.written, **second.written}
-    ends = [*pairs, *(tuple(_resolved(inner, handle) for inner in inners) for handle in written.values())]
+    ends = [*pairs, *(_written(inners, handle) for handle in written.values())]
     outer = {k: v for inner in inners for k, (v, _) in inner.captured.items()}
     for n, inner in enumerate(inners):
         inner.block.arguments = [inner.argument_for(v) for v in outer.values()]
         inner.block.results = tuple(pair[n] for pair in ends)
-    kinds = [_merged(a, b) for a, b in ends]  # type: ignore[misc]
+    kinds = [a.merged(b) for a, b in ends]
     outputs = _append_control(recorder, "cond", (condition, *outer.values()), {}, (first.block, second.block), kinds)
     for handle, new in zip(written.values(), outputs[len(pairs) :], strict=True):
         recorder.write(handle, new)
     return outputs[: len(pairs)]
 
 
-def _resolved(inner: Recorder, handle: Variable) -> Variable:
-    with inner.active():
-        return inner.resolve(handle)
+def _written(inners: tuple[Recorder, Recorder], handle: Variable) -> tuple[Variable, Variable]:
+    """What a Variable that is written in place is at the end of either side."""
+    first, second = [inner.resolve(handle) for inner in inners]
+    if (first.dtype, first.ndim) != (second.dtype, second.ndim):
+        error: Any = (DTypeError if first.dtype != second.dtype else ShapeError)(
+            message(
+                f"{handle.name} becomes {first.dtype}{list(first.sizes)} where the condition holds, else {second.dtype}{list(second.sizes)}",
+                "dtype and rank must be equal, for what follows does not know which one runs",
+                "cast or reshape what is written",
+            )
+        )
+        add_user_location(error)
+        raise error
+    return first, second
 
 
 class _Joined:
@@ -177,10 +189,10 @@ class _Joined:
                 "both must have as many axes",
                 "reshape one of them",
             )
-        return _cast(self.branches[0].inner, a, target), _cast(self.branches[1].inner, b, target)
+        return cast_to(self.branches[0].inner, a, target), cast_to(self.branches[1].inner, b, target)
 
 
-def _cast(recorder: Recorder, value: Variable, dtype: str) -> Variable:
+def cast_to(recorder: Recorder, value: Variable, dtype: str) -> Variable:
     """The value in this dtype, not weak."""
     if value.dtype == dtype and not value.weak:
         return value
@@ -205,15 +217,6 @@ def _described(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
     return f"a tensor {value.dtype}{list(value.shape)}" if _is_tensor(value) else "nothing" if value is None else repr(value)
-
-
-def _merged(a: Variable, b: Variable) -> Variable:
-    """A Variable of both types: sizes that differ are unknown."""
-    sizes = tuple(m if m == n else UNKNOWN for m, n in zip(a.sizes, b.sizes, strict=True))
-    probes = a.probes if a.probes == b.probes else None
-    return Variable(
-        a.dtype, sizes, stop_gradient=a.stop_gradient and b.stop_gradient, probes=probes if sizes == a.sizes else None
-    )
 
 
 def _append_control(
@@ -270,7 +273,7 @@ def while_loop(
     values: list[Any] = list(loop_vars)
     recorder = current_recorder()
     if recorder is None:
-        while bool(_checked_condition("while_loop", cond(*values))):
+        while bool(checked_condition("while_loop", cond(*values))):
             result = body(*values)
             found = list(result) if isinstance(result, (list, tuple)) else [result]
             if len(found) != len(values):
@@ -291,7 +294,7 @@ class _Loop:
         if not _is_tensor(value) and not isinstance(value, (bool, int, float, complex)):
             raise ArgumentTypeError(message(f"while_loop(): loop_vars holds a {type(value).__name__}", "it must hold tensors"))
         found = self.recorder.operand(value)
-        return _cast(self.recorder, found, _strong_dtype(found.dtype)) if found.weak else found
+        return cast_to(self.recorder, found, _strong_dtype(found.dtype)) if found.weak else found
 
     def record(self) -> list[Any]:
         kinds = [v.like() for v in self.starts]
@@ -307,37 +310,41 @@ class _Loop:
     def _recorded(self, kinds: list[Variable]) -> tuple[Recorder, Recorder, list[Variable] | None]:
         test, step = Recorder("condition", self.recorder), Recorder("body", self.recorder)
         with test.active():
-            carried = self._arguments(test, kinds)
-            held = test.operand(_checked_condition("while_loop", self.condition(*nest.pack_like(self.values, carried))))
-            test.block.results = (_cast(test, held, "bool"),)
+            carried = carried_arguments(test, kinds)
+            held = test.operand(checked_condition("while_loop", self.condition(*nest.pack_like(self.values, carried))))
+            test.block.results = (cast_to(test, held, "bool"),)
         if test.written:
             names = ", ".join(v.name for v in test.written.values())
             raise ArgumentError(message(f"while_loop(): the condition writes {names}", "it may only read", "write in the body"))
         with step.active():
-            carried = self._arguments(step, kinds)
+            carried = carried_arguments(step, kinds)
             result = self.body(*nest.pack_like(self.values, carried))
             found = nest.flatten(list(result) if isinstance(result, (list, tuple)) else [result])
             if len(found) != len(kinds):
                 raise ArgumentError(message(f"while_loop(): body returns {len(found)} values", f"it takes {len(kinds)}"))
             ends = [self._end(step, k, v, kind) for k, (v, kind) in enumerate(zip(found, kinds, strict=True))]
-            if step.key_base is not None:  # another stream for every pass
-                step.write(step.key_base, step.call(OPERATORS["fold_key"], [step.key_base, 0]))
+            draw_anew(step)
             step.block.results = tuple(ends)
-        merged = [_merged(kind, end) for kind, end in zip(kinds, ends, strict=True)]
-        is_stable = all(m.sizes == k.sizes and m.stop_gradient == k.stop_gradient for m, k in zip(merged, kinds, strict=True))
+        merged = [kind.merged(end) for kind, end in zip(kinds, ends, strict=True)]
+        is_stable = all(m.kind == k.kind for m, k in zip(merged, kinds, strict=True)) and not self._learns(step)
         return test, step, None if is_stable else merged
 
-    @staticmethod
-    def _arguments(inner: Recorder, kinds: Sequence[Variable]) -> list[Variable]:
-        made = [inner.adopt(kind.like(inner.root.fresh_name("carried"))) for kind in kinds]
-        inner.block.arguments += made
-        return made
+    def _learns(self, step: Recorder) -> bool:
+        """Whether the body shows what elements of outer arrays are like, which it must be recorded with."""
+        learned = False
+        for handle in step.written.values():
+            before: Any = self.recorder.resolve(handle)
+            if before.is_array:
+                after: Any = before.merged(step.resolve(handle))
+                if after.kind[1] != before.kind[1]:
+                    before.element, learned = after.element, True
+        return learned
 
     @staticmethod
     def _end(step: Recorder, number: int, value: Any, kind: Variable) -> Variable:
         found = step.operand(value)
         if found.weak:
-            found = _cast(step, found, kind.dtype)
+            found = cast_to(step, found, kind.dtype)
         if found.dtype != kind.dtype or found.ndim != kind.ndim:
             error: Any = (DTypeError if found.dtype != kind.dtype else ShapeError)(
                 message(
@@ -357,6 +364,19 @@ class _Loop:
         return result
 
 
+def carried_arguments(inner: Recorder, kinds: Sequence[Variable]) -> list[Variable]:
+    """New arguments of a block for what a loop carries."""
+    made = [inner.adopt(kind.like(inner.root.fresh_name("carried"))) for kind in kinds]
+    inner.block.arguments += made
+    return made
+
+
+def draw_anew(body: Recorder) -> None:
+    """Give every pass of a loop's body another stream of random numbers."""
+    if body.key_base is not None:
+        body.write(body.key_base, body.call(OPERATORS["fold_key"], [body.key_base, 0]))
+
+
 def finish_loop(
     recorder: Recorder, test: Recorder, step: Recorder, starts: Sequence[Variable], kinds: Sequence[Variable]
 ) -> list[Variable]:
@@ -370,7 +390,7 @@ def finish_loop(
         inner.block.arguments = [*inner.block.arguments[:count], *(inner.argument_for(v) for v in (*befores, *more))]
     with step.active():
         step.block.results = (*step.block.results, *(step.resolve(handle) for handle in written))
-    all_kinds = [*kinds, *(_merged(b, r) for b, r in zip(befores, step.block.results[count:], strict=True))]  # type: ignore[arg-type]
+    all_kinds = [*kinds, *(b.merged(r) for b, r in zip(befores, step.block.results[count:], strict=True))]
     outputs = _append_control(
         recorder, "while", (*starts, *befores, *more), {CARRIED: len(all_kinds)}, (test.block, step.block), all_kinds
     )

@@ -8,10 +8,12 @@ import numpy as np
 
 from .. import _rt
 from ..base.errors import ArgumentError, message
+from ..ir.builder import current_builder
 from ..ir.program import Value
 from .build import OPS, attach, composed
 from .composed import nonzero, require_tensor
 from .creation import to_tensor
+from .variable_methods import replace
 
 Tensor = _rt.Tensor
 _select = OPS["where"]
@@ -76,6 +78,8 @@ def assign(x: Any, output: Tensor | None = None, name: str | None = None) -> Ten
     if output is None:
         return OPS["clone"](x)
     require_tensor("assign", "output", output)
+    if current_builder() is not None:
+        return replace(output, OPS["clone"](x))
     if output.stop_gradient and (output.dtype != x.dtype or list(output.shape) != list(x.shape)):
         _rt.rebind(output, _rt.empty(list(x.shape), x.dtype.name))
     return OPS["clone"](x, out=output)

@@ -9,6 +9,7 @@ from ..base import dtypes
 from ..base.errors import AutogradError, message
 from ..ir.program import Block, Op
 from ..ops.define import OPERATORS
+from .arrays import add_gradients, zero_gradient
 from .recording import Recorder
 from .replay import BACKWARD, COUNT, FORWARD, PRESENT, WANTED
 from .variable import Variable
@@ -39,7 +40,7 @@ def append_gradients(
 
     def add(variable: Variable, gradient: Variable) -> None:
         old = found.get(id(variable))
-        found[id(variable)] = gradient if old is None else recorder.call(OPERATORS["add"], [old, gradient, 1])
+        found[id(variable)] = gradient if old is None else add_gradients(recorder, old, gradient)
 
     try:
         for root, gradient in zip(roots, given, strict=True):
@@ -152,9 +153,7 @@ def gradient_block(
     roots = [mapping[id(block.results[k])] for k in present]
     with inner.active():
         found = append_gradients(inner, roots, given, targets)
-        results = [
-            inner.call(OPERATORS["zeros_like"], [t, None]) if g is None else g for g, t in zip(found, targets, strict=True)
-        ]
+        results = [zero_gradient(inner, t) if g is None else g for g, t in zip(found, targets, strict=True)]
     inner.block.results = tuple(results)
     return inner.block
 

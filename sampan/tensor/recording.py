@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _rt
 from ..base import dtypes, nest
-from ..base.errors import ArgumentError, SampanError, UnsupportedError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, UnsupportedError, message
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Block, Op, Value
 from ..ops.catalog import TABLE
@@ -256,6 +256,13 @@ class Recorder(Builder):
     def _append(self, name: str, inputs: tuple[Variable, ...], attributes: dict[str, Any]) -> tuple[Op, Any]:
         """The new Op, and what its expansion returns: a structure of scratch Values and other things."""
         self.location = user_location()
+        for v in inputs:
+            if v.is_array:
+                raise ArgumentTypeError(
+                    message(
+                        f"{name}(): an operand is {v!r}", "operators take tensors", "read its elements with array_read(array, i)"
+                    )
+                )
         rule = current_rule()
         if rule is not None:
             attributes = attributes | {PRECISION: rule}

@@ -16,6 +16,7 @@ from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block, Op, Value
 from ..ops import primitives as p
 from ..ops.define import OpDef, Parameter, operator_named
+from .arrays import TensorArray
 from .autograd import grad
 from .build import OPS
 from .dispatch import Dispatcher
@@ -268,6 +269,10 @@ def _while_step(op: Op) -> Step:
     return step
 
 
+def _zeros_like(value: Any) -> Any:
+    return TensorArray() if isinstance(value, TensorArray) else OPS["zeros_like"](value)
+
+
 def _while_grad_step(op: Op) -> Step:
     names = ("condition", "body", "gradient")
     condition, body, gradient = (Runner(block, name=f"while_{what}") for block, what in zip(op.blocks, names, strict=True))
@@ -285,7 +290,7 @@ def _while_grad_step(op: Op) -> Step:
             history.append(carried)
             carried = body([*carried, *captured])
         known = dict(zip(op.attributes[PRESENT], given, strict=True))
-        flowing = [known[k] if k in known else OPS["zeros_like"](carried[k]) for k in through]
+        flowing = [known[k] if k in known else _zeros_like(carried[k]) for k in through]
         sums: list[Any] = [None] * len(captures)
         for state in reversed(history):
             found = gradient([*state, *captured, *flowing])
@@ -294,7 +299,7 @@ def _while_grad_step(op: Op) -> Step:
         totals = dict(zip(captures, sums, strict=True))
         for k, v in zip(op.attributes[WANTED], op.outputs, strict=True):
             found_k = flowing[places[k]] if k in places else totals.get(k)
-            environment[id(v)] = OPS["zeros_like"](values[k]) if found_k is None else found_k
+            environment[id(v)] = _zeros_like(values[k]) if found_k is None else found_k
 
     return step
 

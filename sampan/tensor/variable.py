@@ -26,6 +26,9 @@ class Variable(Value):
         probes: its shape under either size in ``PROBES``; None when all sizes are known.
     """
 
+    #: Whether it is a tensor array.
+    is_array = False
+
     def __init__(
         self,
         dtype: str,
@@ -74,6 +77,17 @@ class Variable(Value):
         )
         made.was_constant = self.was_constant
         return made
+
+    def merged(self, other: Any) -> Variable:
+        """A Variable of both types, of equal dtypes and ranks: sizes that differ are unknown."""
+        sizes = tuple(m if m == n else UNKNOWN for m, n in zip(self.sizes, other.sizes, strict=True))
+        probes = self.probes if self.probes == other.probes and sizes == self.sizes else None
+        return Variable(self.dtype, sizes, stop_gradient=self.stop_gradient and other.stop_gradient, probes=probes)
+
+    @property
+    def kind(self) -> Any:
+        """What must stay from pass to pass of a loop."""
+        return self.stop_gradient, self.sizes
 
     @property
     def ndim(self) -> int:

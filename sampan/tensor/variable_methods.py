@@ -10,8 +10,9 @@ import numpy as np
 
 from .. import _rt
 from ..base import dtypes
-from ..base.errors import ArgumentError, ShapeError, UnsupportedError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedError, message
 from ..base.places import CPU, Device, parse_place
+from ..ir.builder import current_builder
 from ..ir.program import Value
 from ..ops.arguments import dtype_name
 from .autograd import no_grad
@@ -99,6 +100,24 @@ def write(target: Variable, value: Any, what: str) -> Variable:
             made = OPS["expand_as"](made, target)
         recorder.write(target, made)
     return target
+
+
+def replace(target: Any, value: Value) -> Any:
+    """From here on, the target (a Variable, or a tensor that the Program captured) is the value; gives the target."""
+    builder: Any = current_builder()
+    builder.write(builder.variable_of(target) if isinstance(builder, Recorder) else target, value)
+    return target
+
+
+def write_to(self: Value, function: str, out: Any) -> Value:
+    """Take the place of ``out`` of a call, which must be of its dtype and shape."""
+    if not isinstance(out, (Value, _rt.Tensor)):
+        raise ArgumentTypeError(message(f"{function}(): out is a {type(out).__name__}", "it must be a Tensor or a Variable"))
+    own, given = (f"{getattr(v.dtype, 'name', v.dtype)}{list(v.shape)}" for v in (self, out))
+    if own != given and (UNKNOWN not in (*self.shape, *out.shape) or own.split("[")[0] != given.split("[")[0]):
+        raise ShapeError(message(f"{function}(): out is {given}, and the result {own}", "they must be equal"))
+    replace(out, self)
+    return self
 
 
 def set_value(self: Variable, value: Any, scope: Any = None) -> None:
@@ -246,7 +265,7 @@ _NEVER = {
 
 def install_variable_methods() -> None:
     """Attach them to Variable; what needs no Program, to every Value, for functions that are expanded."""
-    for function in (detach, cpu, contiguous, element_size, is_contiguous, is_same_shape, ndimension):
+    for function in (detach, cpu, contiguous, element_size, is_contiguous, is_same_shape, ndimension, write_to):
         setattr(Value, function.__name__, function)
     plain: Any = Value
     plain.to, plain.dim = _to, ndimension

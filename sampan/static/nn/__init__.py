@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...tensor.block_styles import IfElse, StaticRNN, Switch, While
 from ...tensor.control_flow import case, cond, switch_case, while_loop
 from ...tensor.custom_ops import py_func, static_pylayer
 from .common import (
@@ -21,6 +22,10 @@ from .common import (
 from .norms import batch_norm, data_norm, group_norm, instance_norm, layer_norm, spectral_norm
 
 __all__ = [
+    "IfElse",
+    "StaticRNN",
+    "Switch",
+    "While",
     "batch_norm",
     "bilinear_tensor_product",
     "case",
