@@ -61,7 +61,7 @@ class ArrayVariable(Variable):
         return ArrayVariable(self.dtype, "", element, self.stop_gradient and other.stop_gradient)
 
     @property
-    def kind(self) -> Any:
+    def loop_kind(self) -> Any:
         """What must stay from pass to pass of a loop."""
         return self.stop_gradient, None if self.element is None else self.element.sizes
 
@@ -122,7 +122,7 @@ def _split(array: Sequence[Any], axis: int, is_stacked: bool, gradient: Any) -> 
     return [TensorArray(OPS["split"](gradient, [v.shape[axis] for v in array], axis))]
 
 
-for _name, _function in {
+_STATEMENTS: dict[str, Callable[..., Any]] = {
     "array_create": lambda: [TensorArray()],
     "array_write": _write,
     "array_read": _read,
@@ -133,7 +133,8 @@ for _name, _function in {
     "array_sum": lambda first, second: [TensorArray(first) + second],
     "array_join": _joined,
     "array_split": _split,
-}.items():
+}
+for _name, _function in _STATEMENTS.items():
     _define(_name, _function)
 
 

@@ -326,7 +326,7 @@ class _Loop:
             draw_anew(step)
             step.block.results = tuple(ends)
         merged = [kind.merged(end) for kind, end in zip(kinds, ends, strict=True)]
-        is_stable = all(m.kind == k.kind for m, k in zip(merged, kinds, strict=True)) and not self._learns(step)
+        is_stable = all(m.loop_kind == k.loop_kind for m, k in zip(merged, kinds, strict=True)) and not self._learns(step)
         return test, step, None if is_stable else merged
 
     def _learns(self, step: Recorder) -> bool:
@@ -336,7 +336,7 @@ class _Loop:
             before: Any = self.recorder.resolve(handle)
             if before.is_array:
                 after: Any = before.merged(step.resolve(handle))
-                if after.kind[1] != before.kind[1]:
+                if after.loop_kind[1] != before.loop_kind[1]:
                     before.element, learned = after.element, True
         return learned
 

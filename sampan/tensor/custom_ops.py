@@ -186,7 +186,7 @@ class _Counter:
         return self.most < 0 or self.count <= self.most
 
 
-def run_print(inputs: Sequence[Any], shown: dict[str, Any], counter: _Counter) -> list[Any]:
+def run_print_variable(inputs: Sequence[Any], shown: dict[str, Any], counter: _Counter) -> list[Any]:
     """The tensor, after it was printed."""
     (tensor,) = inputs
     if counter.next():
@@ -194,7 +194,7 @@ def run_print(inputs: Sequence[Any], shown: dict[str, Any], counter: _Counter) -
     return [tensor]
 
 
-_PRINT = _define(run_print)
+_PRINT = _define(run_print_variable)
 
 
 def _printed(

@@ -14,6 +14,7 @@ from ..base.errors import ArgumentTypeError, IndexRangeError, ShapeError, messag
 from ..ir.builder import current_builder
 from ..ir.program import Value
 from .replay import recordable
+from .variable import UNKNOWN
 
 
 @dataclass
@@ -202,6 +203,14 @@ def _slice(item: slice, size: int, axis: int) -> tuple[int, int, int]:
     return (start if count else 0), count, (step if count else 1)
 
 
+@recordable(
+    "slice_by_data", lambda x, axis, start, stop, step: (x.dtype, [UNKNOWN if k == axis else n for k, n in enumerate(x.shape)])
+)
+def _slice_by_data(x: Any, axis: int, start: Any, stop: Any, step: Any) -> Any:
+    """x[start:stop:step] along an axis, where some of these are tensors."""
+    return x[(slice(None),) * axis + (slice(_bound(start, "start"), _bound(stop, "stop"), _bound(step, "step")),)]
+
+
 class Subscripts:
     """Serves ``__getitem__`` and ``__setitem__`` with the operators of ``ops.subscript``."""
 
@@ -232,7 +241,19 @@ class Subscripts:
         """``x[index]``."""
         if current_builder() is None:
             return self._get(x, index)
-        return self._recorded_get(x, self._without_masks(index))
+        return self._recorded_get(*self._cut(x, self._without_masks(index)))
+
+    def _cut(self, x: Any, index: Any) -> tuple[Any, Any]:
+        """x cut where slices end at Variables, whose numbers only a run knows; and the rest of the index."""
+        items = list(index) if isinstance(index, tuple) else [index]
+        consumed = [0 if item is None or item is Ellipsis or isinstance(item, bool) else 1 for item in items]
+        at = next((k for k, item in enumerate(items) if item is Ellipsis), len(items))
+        for k, item in enumerate(items):
+            if isinstance(item, slice) and any(isinstance(v, Value) for v in (item.start, item.stop, item.step)):
+                axis = sum(consumed[:k]) if k < at else len(x.shape) - sum(consumed[k:])
+                x = _slice_by_data(x, axis, item.start, item.stop, item.step)
+                items[k] = slice(None)
+        return x, tuple(items)
 
     def set(self, x: Any, index: Any, value: Any) -> None:
         """``x[index] = value``, in place."""

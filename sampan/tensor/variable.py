@@ -85,7 +85,7 @@ class Variable(Value):
         return Variable(self.dtype, sizes, stop_gradient=self.stop_gradient and other.stop_gradient, probes=probes)
 
     @property
-    def kind(self) -> Any:
+    def loop_kind(self) -> Any:
         """What must stay from pass to pass of a loop."""
         return self.stop_gradient, self.sizes
 

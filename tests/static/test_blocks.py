@@ -228,12 +228,11 @@ def test_a_switch_out_of_order_is_refused():
     with pytest.raises(ValueError, match="outside"), Switch().case(x):
         pass
     switch = Switch()
-    with pytest.raises(ValueError, match="after the default"), switch:
-        with switch.case(x):
-            pass
-        with switch.default():
-            pass
-        with switch.case(x):
+    with switch:
+        for part in (switch.case(x), switch.default()):
+            with part:
+                pass
+        with pytest.raises(ValueError, match="after the default"), switch.case(x):
             pass
 
 

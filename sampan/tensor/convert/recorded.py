@@ -9,8 +9,7 @@ from typing import Any
 from ... import _rt
 from ...base.errors import ConversionError
 from ...ir.program import Value
-from ...ops.define import OPERATORS
-from ..control_flow import finish_loop, join_blocks
+from ..control_flow import draw_anew, finish_loop, join_blocks
 from ..recording import Recorder, current_recorder
 from ..replay import Operand, map_attribute
 from ..variable import Variable
@@ -75,8 +74,7 @@ class RecordedLoop:
         """End the body with these values for the next round."""
         with self.step.active():
             ends = [self.step.operand(v) for v in results]
-            if self.step.key_base is not None:  # another stream for every round
-                self.step.write(self.step.key_base, self.step.call(OPERATORS["fold_key"], [self.step.key_base, 0]))
+            draw_anew(self.step)
             self.step.block.results = tuple(ends)
         return list(finish_loop(self.outer, self.test, self.step, self.starts, self.kinds))
 
