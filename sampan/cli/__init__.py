@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from sampan.version import full_version
 
-from . import example, info, run
+from . import draw, example, info, run
 from .command import Command
 
 __all__ = ["COMMANDS", "Command", "main"]
 
-COMMANDS: tuple[Command, ...] = (run.COMMAND, info.COMMAND, example.COMMAND)
+COMMANDS: tuple[Command, ...] = (run.COMMAND, info.COMMAND, draw.COMMAND, example.COMMAND)
 
 
 def build_parser() -> argparse.ArgumentParser:

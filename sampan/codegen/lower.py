@@ -66,9 +66,8 @@ class Lowering:
 
     # ------------------------------------------------------------------ units
 
-    def lower_units(self, inplace: Mapping[int, int], output_layouts: Mapping[int, Any]) -> None:
-        """Append the instructions of everything that the outputs depend on."""
-        wanted = {id(self.program.outputs[j]): tuple(layout.strides) for j, layout in output_layouts.items()}
+    def plan_work(self) -> list[Work]:
+        """What everything that the outputs depend on comes to, in order."""
         fast = [_fast_axis(self.places[id(v)]) for v in self.program.inputs]
         grouping = Grouping(self.program, lambda op: not self.is_interpreted and can_fuse(op), fast)
         units = grouping.ordered()
@@ -83,8 +82,12 @@ class Lowering:
             if traces is not None:
                 work.append(Work(unit.op, traces))
         work.reverse()
-        if not self.is_interpreted:
-            work = fuse_epilogues(work, self._count_uses(work))
+        return work if self.is_interpreted else fuse_epilogues(work, self._count_uses(work))
+
+    def lower_units(self, inplace: Mapping[int, int], output_layouts: Mapping[int, Any]) -> None:
+        """Append the instructions of everything that the outputs depend on."""
+        wanted = {id(self.program.outputs[j]): tuple(layout.strides) for j, layout in output_layouts.items()}
+        work = self.plan_work()
         targets = {} if self.is_interpreted else self._direct_targets(work, inplace)
         for item in work:
             if item.op is not None:

@@ -63,7 +63,7 @@ def lower_trace(
         strides: those that new values must have; others follow the kernel's order.
     """
     sources, targets = sources or {}, dict(targets or {})
-    lowering.writer.label = _described(trace)
+    lowering.writer.label = describe_trace(trace)
     loads = [_access(leaf, sources.get(id(leaf.value)) or lowering.place(leaf.value)) for leaf in trace.leaves]
     has_reduce = any(s.op == "reduce" for s in trace.steps)
     stored = {a for _, _, dims in trace.stores for a in dims if a is not None}
@@ -93,7 +93,7 @@ def lower_trace(
         _append(lowering, make_call(trace, nest, loads, stores, choose_blocks(nest, False)))
 
 
-def _described(trace: Trace) -> str:
+def describe_trace(trace: Trace) -> str:
     """What the kernel computes: the names of its steps, in order, each once."""
     names = dict.fromkeys(str(s.attr) if s.op in ("map", "reduce") else s.op for s in trace.steps if s.op not in _PLUMBING)
     shown = list(names)[:_MOST_NAMES]

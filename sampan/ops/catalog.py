@@ -58,6 +58,7 @@ TABLE = Table()
 def expand_op(op: Op) -> Program:
     """The composite's definition as a Program over the Op's inputs."""
     builder = Builder(TABLE, op.name)
+    builder.location = op.location
     definition = TABLE.definition(op)
     with builder.active():
         inputs = [builder.argument(v.dtype, v.shape, weak=v.weak) for v in op.inputs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import profiler, statistics, timer, utils
 from .events import TracerEventType
+from .pictures.draw import draw
 from .profiler import Profiler, export_chrome_tracing, export_protobuf, get_profiler
 from .states import ProfilerState, ProfilerTarget, make_scheduler
 from .statistics import SortedKeys, SummaryView
@@ -17,6 +18,7 @@ __all__ = [
     "SortedKeys",
     "SummaryView",
     "TracerEventType",
+    "draw",
     "export_chrome_tracing",
     "export_protobuf",
     "get_profiler",

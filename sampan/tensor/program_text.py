@@ -45,6 +45,11 @@ def _statements(block: Block, indent: str, with_details: bool) -> list[str]:
     return lines
 
 
+def statement_text(op: Op) -> str:
+    """One statement, with where it was written."""
+    return "\n".join(_statement(op, "", True))
+
+
 def _statement(op: Op, indent: str, with_details: bool) -> list[str]:
     left = ", ".join(map(_typed, op.outputs))
     name = op.name.removeprefix("op.")

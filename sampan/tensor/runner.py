@@ -84,7 +84,7 @@ class Runner:
     # ------------------------------------------------------------------ steps
 
     def _build(self) -> list[Step]:
-        pieces = _pieces(self.block.ops)
+        pieces = straight_pieces(self.block.ops)
         needed_after: list[set[int]] = []
         needed = {id(v) for v in self.block.results} | {id(v) for _, v in self.updates}
         for piece in reversed(pieces):
@@ -182,7 +182,12 @@ def _runs_at_once(op: Op) -> bool:
     return DYNAMIC in op.attributes
 
 
-def _pieces(ops: Sequence[Op]) -> list[list[Op]]:
+def is_compiled(piece: Sequence[Op]) -> bool:
+    """Whether the piece runs as one compiled Program, not by itself between them."""
+    return piece[0].name not in _CONTROL and not _runs_at_once(piece[0])
+
+
+def straight_pieces(ops: Sequence[Op]) -> list[list[Op]]:
     """The Ops in order, those that are compiled together in one list; keys are drawn before the piece that uses them."""
     pieces: list[list[Op]] = []
     straight: list[Op] = []

@@ -99,3 +99,35 @@ def test_example_refuses_unknown_names():
     done = sampan("example", "no_such_example")
     assert done.returncode == 2
     assert "digits" in done.stderr
+
+
+class TestDraw:
+    MODEL = "import sampan as paddle\n\ndef net():\n    return paddle.nn.Sequential(paddle.nn.Linear(4, 2), paddle.nn.ReLU())\n\nother = 3\n"
+
+    def draw(self, tmp_path, model, *arguments):
+        (tmp_path / "model.py").write_text(self.MODEL)
+        return cli.main(["draw", f"{tmp_path / 'model.py'}:{model}", *arguments])
+
+    def test_a_model_of_a_file_becomes_a_picture(self, tmp_path):
+        path = tmp_path / "net.html"
+        assert self.draw(tmp_path, "net", str(path), "--input", "3,4", "--times") == 0
+        text = path.read_text()
+        assert "→ float32[3, 2]" in text
+        assert "0: Linear" in text
+
+    @pytest.mark.parametrize(
+        ("model", "arguments", "told"),
+        [
+            ("nothing", ["a.svg"], "defines no 'nothing'; it defines paddle, net, other"),
+            ("other", ["a.svg"], "thing is 3"),
+            ("net", ["a.svg"], "no inputs"),
+            ("net", ["a.svg", "--input", "3x4"], "--input is '3x4'"),
+            ("net", ["a.gif", "--input", "3,4"], ".svg or an .html"),
+            ("", ["a.svg"], "write FILE.py:NAME"),
+        ],
+    )
+    def test_errors_are_told(self, tmp_path, capsys, monkeypatch, model, arguments, told):
+        monkeypatch.chdir(tmp_path)
+        assert self.draw(tmp_path, model, *arguments) == 1
+        assert told in capsys.readouterr().err
+        assert not list(tmp_path.glob("a.*"))

@@ -10,7 +10,7 @@ import pytest
 MODULES = """
 optimizer.lr.scheduler optimizer.lr.decays optimizer.lr.waves optimizer.lr.plateau framework.atomic framework.files
 framework.safetensors io.dataset io.sampler io.collate io.dataloader io.worker metric.metrics regularizer hapi.event_file
-hapi.callbacks hapi.model profiler.profiler profiler.states profiler.timer profiler.utils
+hapi.callbacks hapi.model profiler.pictures.draw profiler.profiler profiler.states profiler.timer profiler.utils
 """.split()
 
 
