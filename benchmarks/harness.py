@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ import report
 from cases.case import Case
 
 _WORKER = Path(__file__).with_name("worker.py")
+_SETTLE_S = 0.3  # idle threads of the framework that ran before spin for up to 0.2 s, and would take a core from the next
 _FIRST_CALLS = 20  # calls after the first one, over which the peak of memory is taken
 _MODEL_CALLS = 4  # the same for the larger models
 
@@ -132,6 +134,7 @@ def measure(case: Case, workers: dict[str, WorkerProcess], rounds: int) -> Outco
     order = list(digests)
     for _ in range(rounds):
         for name in order:
+            time.sleep(_SETTLE_S)
             answer = workers[name].ask("run")
             if "error" in answer:
                 outcome.errors[name] = answer["error"]
