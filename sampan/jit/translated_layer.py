@@ -63,6 +63,17 @@ class TranslatedLayer(Layer):
             return results[0] if len(results) == 1 else results
         return self._method("forward")(*args)
 
+    def input_variables(self) -> list[Any]:
+        """What ``forward`` takes, as Variables: names, dtypes and sizes, -1 for those that may vary.
+
+        Raises:
+            ArgumentError: the layer came from PaddlePaddle's files.
+        """
+        found = self._functions.get("forward")
+        if found is None:
+            raise ArgumentError(message("the loaded layer has no recorded forward", "it came from PaddlePaddle's files"))
+        return found["eval"].inputs
+
     def program(self, method_name: str = "forward") -> Any:
         """The Program of a method, as it computes in evaluation.
 

@@ -25,9 +25,12 @@ _MOST_RUNNERS = 64
 
 
 class Prepared:
-    """A Program made ready for one way of running it: what is fed, what is fetched, what is written."""
+    """A Program made ready for one way of running it: what is fed, what is fetched, what is written.
 
-    def __init__(self, program: Program, feeds: Sequence[str], fetches: Sequence[Variable]) -> None:
+    is_frozen: persistable Variables that are not written keep the values that they have now.
+    """
+
+    def __init__(self, program: Program, feeds: Sequence[str], fetches: Sequence[Variable], is_frozen: bool = False) -> None:
         block = program.recorder.block
         fed = {name: program.var(name) for name in feeds}
         held = {id(v): t for t, v in program.recorder.tensors.values()}
@@ -61,8 +64,20 @@ class Prepared:
         fresh = [v for v in self.writes if id(v) not in known]  # persistable Variables without a tensor yet
         self.fresh = [v.name for v in fresh]
         results = (*wanted, *(program.current(v) for v in fresh))
-        self.runner = Runner(Block(arguments, ops, results), in_place, "program")
+        frozen = self._frozen_values() if is_frozen else {}
+        self.runner = Runner(Block(arguments, ops, results), in_place, "program", frozen)
         self.fetch_count = len(wanted)
+
+    def _frozen_values(self) -> dict[int, Any]:
+        """The tensors of persistable Variables that are not written, by the number of their argument."""
+        scope = global_scope()
+        found = {
+            k: source if kind == "tensor" else scope.get(source)
+            for k, (kind, source, _) in enumerate(self.sources)
+            if kind in ("tensor", "scope")
+        }
+        written = {id(v) for v in self.writes}
+        return {k: t for k, t in found.items() if t is not None and id(self.sources[k][2]) not in written}
 
     def run(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
         """The fetched tensors."""

@@ -491,6 +491,17 @@ def declare_start(startup: Program, variable: Variable, initializer: Callable[[A
 
 
 @contextmanager
+def recording(program: Program) -> Iterator[None]:
+    """Inside, calls become part of the Program, whatever the mode."""
+    was_tracing = _rt.set_tracing(True)
+    try:
+        with program.recorder.active():
+            yield
+    finally:
+        _rt.set_tracing(was_tracing)
+
+
+@contextmanager
 def running_at_once() -> Iterator[None]:
     """Inside, operators run at once, whatever is being recorded."""
     was_tracing = _rt.set_tracing(False)

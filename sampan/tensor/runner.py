@@ -20,8 +20,9 @@ from .arrays import TensorArray
 from .autograd import grad
 from .build import OPS
 from .dispatch import Dispatcher
-from .program_gradients import CARRIED
+from .program_gradients import CARRIED, copy_recorded, reopen
 from .random import default_generator
+from .recording import Recorder, current_recorder
 from .replay import DYNAMIC, EFFECT, FORWARD, FUNCTIONS, PRESENT, WANTED, Operand, Replay, map_attribute
 
 Environment = dict[int, Any]
@@ -58,7 +59,10 @@ class Runner:
         self._written: set[int] = set()
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """The results for these inputs: tensors, or numbers for weak arguments."""
+        """The results for these inputs: tensors, or numbers for weak arguments. Where a Program is being recorded, the block's Ops become part of it."""
+        recorder = current_recorder()
+        if recorder is not None:
+            return self._record(recorder, inputs)
         steps = self._steps
         if steps is None:
             with self._lock:
@@ -72,6 +76,22 @@ class Runner:
                 return self._run(steps, environment, inputs)
         finally:
             _rt.set_tracing(was_tracing)
+
+    def _record(self, recorder: Recorder, inputs: Sequence[Any]) -> list[Any]:
+        known: dict[int, Any] = {id(v): recorder.operand(t) for v, t in zip(self.block.arguments, inputs, strict=True)}
+        for op in self.block.ops:
+            if op.name == "random_key":
+                known[id(op.outputs[0])] = recorder.random_key()
+                continue
+            copied = copy_recorded(op, tuple(known[id(v)] for v in op.inputs))
+            for old, new in zip(op.outputs, copied.outputs, strict=True):
+                new.name = recorder.fresh_name(op.name.rpartition(".")[2])
+                known[id(old)] = recorder.adopt(new)  # type: ignore[arg-type]
+            reopen(copied)
+            recorder.block.ops.append(copied)
+        for k, v in self.updates:
+            recorder.write(recorder.variable_of(inputs[k]), known[id(v)])
+        return [known[id(v)] for v in self.block.results]
 
     def _run(self, steps: Sequence[Step], environment: Environment, inputs: Sequence[Any]) -> list[Any]:
         for step in steps:
