@@ -17,6 +17,7 @@ namespace {
 constexpr double kByteNs = 0.1;          // one byte read or written in a straight copy
 constexpr double kElementNs = 1.0;       // one element cast or gathered
 constexpr int64_t kSegment = 4096;       // elements of a row that threads share out
+constexpr int64_t kStreamedBytes = 16 << 20;  // transposes of more write past the caches, which they would only sweep
 constexpr int64_t kTransposePanel = 64;  // rows of dst that one unit of a transpose writes
 
 struct Axis {
@@ -156,6 +157,7 @@ int find_transposed_axis(const Walk& walk, int64_t item) {
 void transpose_elements(Walk outer, int row_axis, char* dst, const char* src, int64_t item) {
   const Axis columns = outer.remove(outer.rank - 1);
   const Axis rows = outer.remove(row_axis);
+  const bool streams = outer.count() * rows.size * columns.size * item >= kStreamedBytes;
   const int64_t panels = (rows.size + kTransposePanel - 1) / kTransposePanel;
   const double panel_ns = static_cast<double>(std::min(rows.size, kTransposePanel) * columns.size) * kElementNs * 0.5;
   parallel_for(outer.count() * panels, panel_ns, [&](int64_t begin, int64_t end) {
@@ -164,7 +166,7 @@ void transpose_elements(Walk outer, int row_axis, char* dst, const char* src, in
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = panel * kTransposePanel;
       transpose_2d(dst + o.dst + first * rows.dst, rows.dst, src + o.src + first * item, columns.src, std::min(kTransposePanel, rows.size - first),
-                   columns.size, static_cast<size_t>(item));
+                   columns.size, static_cast<size_t>(item), streams);
       if (++panel == panels) {
         panel = 0;
         o.step();

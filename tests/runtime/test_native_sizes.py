@@ -151,3 +151,9 @@ def test_convolutions_of_float64_over_several_tiles(case):
         np.testing.assert_array_equal(
             run_native("conv_backward_weights", [operands[0], operands[2]], operands[1:2], **attributes)[0], to_w
         )
+
+
+@pytest.mark.parametrize("shape", [(2304, 2048), (2311, 2064), (2048, 2309)], ids=str)
+def test_transposes_that_write_past_the_caches(shape):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    np.testing.assert_array_equal(paddle.to_tensor(x).t().contiguous().numpy(), x.T)
