@@ -6,6 +6,7 @@ import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 
 class TracerEventType(Enum):
@@ -30,8 +31,7 @@ class TracerEventType(Enum):
     StaticKernelLaunch = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A stretch of time on a thread. ``shapes``: the operands of an operator's call; bytes: what was allocated before and after, 0 unless memory was asked for."""
 
     name: str
