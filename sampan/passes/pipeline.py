@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from ..base import flags
 from ..ir.program import Program
@@ -34,11 +36,26 @@ PIPELINE: tuple[tuple[Pass, str], ...] = (
 )
 
 
+_thread = threading.local()
+
+
+@contextmanager
+def skipping(names: Collection[str]) -> Iterator[None]:
+    """What this thread compiles inside the ``with`` block leaves these passes out; expanding definitions cannot be."""
+    old: frozenset[str] = getattr(_thread, "skipped", frozenset())
+    _thread.skipped = old | frozenset(names) - {expand_definitions.__name__}
+    try:
+        yield
+    finally:
+        _thread.skipped = old
+
+
 def run_passes(program: Program, skip: Collection[str] = ()) -> Program:
     """The Program after every pass that is not named in ``skip``; the given one is not changed."""
     should_verify, should_print = bool(flags.VERIFY.value), flags.dumps("passes")
+    left_out = frozenset(skip) | getattr(_thread, "skipped", frozenset())
     for function, _ in PIPELINE:
-        if function.__name__ in skip:
+        if function.__name__ in left_out:
             continue
         after = function(program)
         if should_verify and after is not program:

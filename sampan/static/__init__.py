@@ -18,6 +18,7 @@ from ..tensor.variable import Variable
 from . import nn
 from .averaging import ExponentialMovingAverage
 from .backward import append_backward, gradients
+from .compiled import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .input_spec import InputSpec
 from .io import (
     StateReport,
@@ -42,6 +43,9 @@ from .variables import create_global_var, create_parameter, data
 from .weight_norm import WeightNormParamAttr
 
 __all__ = [
+    "BuildStrategy",
+    "CompiledProgram",
+    "ExecutionStrategy",
     "Executor",
     "ExponentialMovingAverage",
     "InputSpec",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,10 @@ class Prepared:
 
     def run(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
         """The fetched tensors."""
+        return self.finish(self.runner(self.gather(feed, scope)), scope)
+
+    def gather(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
+        """What the runner takes."""
         numbers = [s.advance() for s in self.schedules]
         inputs = []
         for kind, source, variable in self.sources:
@@ -95,7 +99,10 @@ class Prepared:
                 if tensor is None:
                     raise _missing(variable)
                 inputs.append(tensor)
-        results = self.runner(inputs)
+        return inputs
+
+    def finish(self, results: list[Any], scope: Scope) -> list[Any]:
+        """What is fetched of the runner's results; the others go to the scope."""
         for name, tensor in zip(self.fresh, results[self.fetch_count :], strict=True):
             scope.put(name, tensor)
         return results[: self.fetch_count]
@@ -182,26 +189,41 @@ class Executor:
         """Nothing to do: an Executor holds no resources of its own."""
 
 
-def prepared(program: Program, feeds: tuple[str, ...], fetches: Sequence[Variable], scope: Scope) -> Prepared:
+def prepared(
+    program: Program,
+    feeds: tuple[str, ...],
+    fetches: Sequence[Variable],
+    scope: Scope,
+    make: Callable[..., Prepared] = Prepared,
+    runners: dict[Any, Any] | None = None,
+) -> Prepared:
     """The Program made ready for this way of running it, from the cache when it is there."""
+    runners = program.runners if runners is None else runners
     key = (len(program.recorder.block.ops), feeds, tuple(map(id, fetches)), id(scope))
-    found = program.runners.get(key)
+    found = runners.get(key)
     if found is None or any(scope.get(name) is not None for name in found.fresh):
         with scope_guard(scope):
-            found = Prepared(program, feeds, fetches)
-        if len(program.runners) >= _MOST_RUNNERS:
-            program.runners.pop(next(iter(program.runners)))
-        program.runners[key] = found
-    return found
+            found = make(program, feeds, fetches)
+        if len(runners) >= _MOST_RUNNERS:
+            runners.pop(next(iter(runners)))
+        runners[key] = found
+    return found  # type: ignore[no-any-return]
 
 
-def run_program(program: Program, feed: Mapping[str, Any], fetches: Sequence[Variable], scope: Scope) -> list[Any]:
-    """The fetched tensors; ``feed`` and ``fetches`` were checked."""
+def run_program(
+    program: Program,
+    feed: Mapping[str, Any],
+    fetches: Sequence[Variable],
+    scope: Scope,
+    make: Callable[..., Prepared] = Prepared,
+    runners: dict[Any, Any] | None = None,
+) -> list[Any]:
+    """The fetched tensors; ``feed`` and ``fetches`` were checked. ``make`` makes it ready in other ways, which ``runners`` keeps."""
     was_tracing = _rt.set_tracing(False)
     was_recording = _rt.set_grad_enabled(False)
     try:
         with no_builder():
-            return prepared(program, tuple(feed), fetches, scope).run(feed, scope)
+            return prepared(program, tuple(feed), fetches, scope, make, runners).run(feed, scope)
     finally:
         _rt.set_grad_enabled(was_recording)
         _rt.set_tracing(was_tracing)

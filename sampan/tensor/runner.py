@@ -104,7 +104,7 @@ class Runner:
     # ------------------------------------------------------------------ steps
 
     def _build(self) -> list[Step]:
-        pieces = straight_pieces(self.block.ops)
+        pieces = self._pieces()
         needed_after: list[set[int]] = []
         needed = {id(v) for v in self.block.results} | {id(v) for _, v in self.updates}
         for piece in reversed(pieces):
@@ -132,6 +132,10 @@ class Runner:
                 )
         return steps
 
+    def _pieces(self) -> list[list[Op]]:
+        """The Ops in lists that run one after the other."""
+        return straight_pieces(self.block.ops)
+
     def _last_reads(self, pieces: list[list[Op]]) -> dict[int, int]:
         """The last piece that reads each argument, by the argument's number; after all of them for one that is a result."""
         numbers = {id(v): k for k, v in enumerate(self.block.arguments)}
@@ -139,6 +143,13 @@ class Runner:
         return found | {numbers[id(v)]: len(pieces) for v in self.block.results if id(v) in numbers}
 
     def _compiled_step(self, ops: list[Op], needed: set[int], updates: list[tuple[int, Value]], name: str) -> Step:
+        call, operands, results = self._compiled(ops, needed, updates, name)
+        return calling_step(call, len(updates), [id(v) for v in operands], [id(v) for v in results])
+
+    def _compiled(
+        self, ops: list[Op], needed: set[int], updates: list[tuple[int, Value]], name: str
+    ) -> tuple[Any, list[Value], list[Value]]:
+        """The operator that the Ops become, its operands (those that it updates come first), and its results."""
         made = {id(v) for op in ops for v in op.outputs}
         inputs: dict[int, Value] = {}
         for op in ops:
@@ -154,7 +165,6 @@ class Runner:
         targets_ids = {id(v) for v in targets}
         frozen = {k: self._frozen[k] for k in inputs if k in self._frozen and k not in targets_ids}
         operands = [*targets, *(v for k, v in inputs.items() if k not in targets_ids and k not in frozen)]
-        count = len(targets)
 
         def body(updated: list[Value], others: list[Value]) -> tuple[Value, ...]:
             values = [*updated, *others]
@@ -169,28 +179,33 @@ class Runner:
         body.__doc__ = f"A compiled piece of {self.name}."
         parameters = (Parameter("updated", "tensors"), Parameter("others", "tensors"))
         call = Dispatcher(OpDef(name, body, parameters, (), updates=("updated",), is_program=True)).op
-        keys = [id(v) for v in operands]
-        result_keys = [id(v) for v in results]
+        return call, operands, results
 
-        def step(environment: Environment) -> None:
-            values = [environment[k] for k in keys]
-            found = call(values[:count], values[count:])
-            for key, tensor in zip(result_keys, found[count:], strict=True):
-                environment[key] = tensor
 
-        return step
+def calling_step(call: Any, count: int, keys: list[int], result_keys: list[int]) -> Step:
+    """The step that calls a compiled operator, whose first ``count`` operands are updated."""
+
+    def step(environment: Environment) -> None:
+        values = [environment[k] for k in keys]
+        found = call(values[:count], values[count:])
+        for key, tensor in zip(result_keys, found[count:], strict=True):
+            environment[key] = tensor
+
+    return step
 
 
 def _overwrite(target: Any, new: Any) -> None:
     """Give the tensor new elements; one of another Program, of another type under the same name, becomes this type."""
-    with _NoGradient():
+    with NoGradient():
         if tuple(target.shape) == tuple(new.shape) and target.dtype == new.dtype:
             _rt.copy_into(target, new)
         else:
             _rt.rebind(target, new)
 
 
-class _NoGradient:
+class NoGradient:
+    """Inside, nothing is recorded for gradients."""
+
     def __enter__(self) -> None:
         self.old = _rt.set_grad_enabled(False)
 
