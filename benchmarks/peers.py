@@ -7,7 +7,8 @@ import sys
 from dataclasses import dataclass
 
 # The peer called "onednn" is oneDNN itself, called through its C interface: what a thin wrapper around it would reach.
-NAMES = ("sampan", "torch", "paddle", "jax", "onednn")
+# ONNX Runtime's interpreter has PyTorch and onnx too, which write its models.
+NAMES = ("sampan", "torch", "paddle", "jax", "onednn", "onnxruntime")
 _OWN_ENVIRONMENT = ("sampan", "onednn")
 
 

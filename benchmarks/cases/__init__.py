@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import convolution, eager, elementwise, embedding, lenet, loader, matmul, models, optimizer, programs, rows
+from . import convolution, eager, elementwise, embedding, inference, lenet, loader, matmul, models, optimizer, programs, rows
 from .case import Case
 
 CASES: tuple[Case, ...] = (
@@ -17,6 +17,7 @@ CASES: tuple[Case, ...] = (
     *loader.CASES,
     *embedding.CASES,
     *programs.CASES,
+    *inference.CASES,
 )
 BY_NAME = {case.name: case for case in CASES}
 LENET = lenet.NAME

@@ -27,6 +27,7 @@ class Case:
     torch: Body | None = None
     jax: Body | None = None
     onednn: Body | None = None
+    onnxruntime: Body | None = None
     flops: float = 0.0
     size_bytes: float = 0.0
     target: float = 1.0

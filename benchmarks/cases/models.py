@@ -93,7 +93,7 @@ def _labels(*shape: int, classes: int = 10) -> np.ndarray:
 # ------------------------------------------------------------------ a perceptron
 
 
-def _perceptron(nn: Any) -> Any:
+def perceptron(nn: Any) -> Any:
     return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
@@ -120,7 +120,7 @@ def _classifier_torch(model_of: Callable[[Any], Any], image: tuple[int, ...]) ->
 # ------------------------------------------------------------------ LeNet
 
 
-def _lenet_torch(t: Any) -> Any:
+def lenet_torch(t: Any) -> Any:
     nn = t.nn
     return nn.Sequential(
         nn.Conv2d(1, 6, 3, padding=1),
@@ -139,7 +139,7 @@ def _lenet_torch(t: Any) -> Any:
 # ------------------------------------------------------------------ ResNet-18
 
 
-def _resnet_torch(t: Any) -> Any:
+def resnet_torch(t: Any) -> Any:
     nn = t.nn
 
     class Block(nn.Module):
@@ -271,14 +271,14 @@ _LENET_IMAGES, _RESNET_IMAGES = (64, 1, 28, 28), (8, 3, 224, 224)
 BUILDS: tuple[tuple[str, Build, Build, tuple[str, ...]], ...] = (
     (
         "MLP 784-512-512-10, batch 64",
-        _classifier_paddle(lambda p: _perceptron(p.nn), (64, 784)),
-        _classifier_torch(lambda t: _perceptron(t.nn), (64, 784)),
+        _classifier_paddle(lambda p: perceptron(p.nn), (64, 784)),
+        _classifier_torch(lambda t: perceptron(t.nn), (64, 784)),
         (),
     ),
     (
         "LeNet, batch 64",
         _classifier_paddle(lambda p: p.vision.models.LeNet(), _LENET_IMAGES),
-        _classifier_torch(_lenet_torch, _LENET_IMAGES),
+        _classifier_torch(lenet_torch, _LENET_IMAGES),
         (),
     ),
     ("LSTM of 2 layers 128 to 256, batch 32, length 64", _recurrent_paddle, _recurrent_torch, ("lstm",)),
@@ -286,7 +286,7 @@ BUILDS: tuple[tuple[str, Build, Build, tuple[str, ...]], ...] = (
     (
         "ResNet-18, batch 8, 224 x 224",
         _classifier_paddle(lambda p: p.vision.models.resnet18(), _RESNET_IMAGES),
-        _classifier_torch(_resnet_torch, _RESNET_IMAGES),
+        _classifier_torch(resnet_torch, _RESNET_IMAGES),
         (),
     ),
 )
