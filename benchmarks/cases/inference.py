@@ -49,7 +49,6 @@ def _predictor(build: Callable[[Any], Any], shape: tuple[int, ...]) -> Body:
         model = next(f for f in (f"{path}.pdmodel", f"{path}.json", f"{path}.sampan.json") if os.path.exists(f))
         config = p.inference.Config(model, f"{path}.pdiparams")
         config.disable_glog_info()
-        config.enable_memory_optim()
         config.enable_mkldnn()
         config.set_cpu_math_library_num_threads(len(os.sched_getaffinity(0)))
         predictor = p.inference.create_predictor(config)

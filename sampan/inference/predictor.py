@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import jit, static
-from ..base import nest
+from .. import _rt, jit, static
+from ..base import dtypes, nest
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..base.flags import set_flags
 from ..jit.saving import FUNCTIONS_SUFFIX
 from ..tensor import Tensor as CoreTensor
 from ..tensor import to_tensor
 from ..tensor.executor import Prepared, checked_feed
-from ..tensor.functions import no_grad
 from ..tensor.program import Program, recording, running_at_once
 from ..tensor.scope import Scope, scope_guard
 from ..tensor.variable import Variable
@@ -31,6 +30,7 @@ class Tensor:
 
     def __init__(self, name: str, held: dict[str, Any], dtype: str) -> None:
         self._name, self._held, self._dtype = name, held, dtype
+        self._array_dtype = dtypes.numpy_dtype(dtype)
         self._shape: list[int] | None = None
 
     def name(self) -> str:
@@ -43,10 +43,10 @@ class Tensor:
 
     def copy_from_cpu(self, data: Any) -> None:
         """Feed a copy of this array."""
-        array = np.asarray(data)
+        array = data if type(data) is np.ndarray else np.asarray(data)
         if self._shape is not None and list(array.shape) != self._shape:
             raise ShapeError(message(f"copy_from_cpu(): the data has shape {list(array.shape)}", f"reshape() said {self._shape}"))
-        self._held[self._name] = to_tensor(array)
+        self._held[self._name] = _rt.from_numpy(array, True) if array.dtype == self._array_dtype else to_tensor(array)
 
     def share_external_data(self, data: Any) -> None:
         """Feed this tensor or array, without a copy where that can be."""
@@ -101,6 +101,8 @@ class Predictor:
             set_flags({"FLAGS_num_threads": config.cpu_math_library_num_threads()})
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
+        self._output_names = [v.name for v in self._fetches]
+        self._last_layouts: list[Any] = [None] * len(self._feeds)
         self._lock = threading.Lock()
 
     def get_input_names(self) -> list[str]:
@@ -109,7 +111,7 @@ class Predictor:
 
     def get_output_names(self) -> list[str]:
         """The names of its outputs."""
-        return [v.name for v in self._fetches]
+        return list(self._output_names)
 
     def get_input_handle(self, name: str) -> Tensor:
         """The input of this name."""
@@ -144,16 +146,33 @@ class Predictor:
                     message(f"run(): {len(inputs)} inputs", f"the model takes {len(self._feeds)}: {', '.join(self._feeds)}")
                 )
             given = dict(zip(self._feeds, inputs, strict=True))
+        feed = self._checked(given)
+        was_recording = _rt.set_grad_enabled(False)
+        try:
+            with self._lock:
+                if _rt.tracing():
+                    with running_at_once():
+                        results = self._prepared.run(feed, self._scope)
+                else:
+                    results = self._prepared.run(feed, self._scope)
+                self._outputs.update(zip(self._output_names, results, strict=True))
+        finally:
+            _rt.set_grad_enabled(was_recording)
+        return results if inputs is not None else True
+
+    def _checked(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The inputs as tensors that fit; what lies as the last inputs did was checked then."""
+        layouts = [getattr(given.get(name), "layout", None) for name in self._feeds]
+        if None not in layouts and layouts == self._last_layouts:
+            return given
         missing = [name for name in self._feeds if name not in given]
         if missing:
             raise ArgumentError(
                 message(f"run(): no value for {', '.join(missing)}", "", "use get_input_handle(name).copy_from_cpu(array)")
             )
-        with self._lock, running_at_once(), no_grad():
-            feed = checked_feed(self._program, {name: given[name] for name in self._feeds})
-            results = self._prepared.run(feed, self._scope)
-            self._outputs.update(zip(self.get_output_names(), results, strict=True))
-        return results if inputs is not None else True
+        feed = checked_feed(self._program, {name: given[name] for name in self._feeds})
+        self._last_layouts = [feed[name].layout for name in self._feeds]
+        return feed
 
     def clone(self) -> Predictor:
         """Another predictor of the same model, for another thread."""
