@@ -125,9 +125,9 @@ Track 1:uint64:uuid 5:uint64:parent_uuid 2:string:name 3:Process:process 4:Threa
 Packet 8:uint64:timestamp 10:uint32:trusted_packet_sequence_id 11:TrackEvent:track_event 60:Track:track_descriptor
 Trace 1:Packet*:packet
 """
-_BEGIN, _END, _COUNTER = 1, 2, 4
+_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _BYTES = 3  # CounterDescriptor.UNIT_SIZE_BYTES
-_FACTS = "sampan"  # the track whose name holds what is no event, as JSON
+_FACTS = "recording"  # the instant event of the process whose note holds what else a recording has, as JSON
 
 
 def _trace_class() -> Any:
@@ -147,7 +147,11 @@ def _trace_bytes(result: ProfilerResult) -> bytes:
     process = os.getpid()
     whole = trace.packet.add().track_descriptor
     facts = {"memory": result.memory, "cpu": result.cpu, "span_index": result.span_index, "has_memory": result.has_memory}
-    whole.uuid, whole.process.pid, whole.process.process_name = process << 1, process, f"{_FACTS} {json.dumps(facts)}"
+    whole.uuid, whole.process.pid, whole.process.process_name = process << 1, process, "sampan"
+    first_ns = min((e.begin_ns for e in result.events), default=0)
+    note = trace.packet.add(timestamp=first_ns, trusted_packet_sequence_id=1).track_event
+    note.type, note.track_uuid, note.name = _INSTANT, whole.uuid, _FACTS
+    note.debug_annotations.add(name=_FACTS, string_value=json.dumps(facts))
     for thread, name in result.threads.items():
         track = trace.packet.add().track_descriptor
         track.uuid, track.parent_uuid = thread, whole.uuid
@@ -194,10 +198,6 @@ def _from_trace(content: bytes, path: str) -> ProfilerResult:
             track = packet.track_descriptor
             if track.HasField("thread"):
                 result.threads[track.uuid] = track.thread.thread_name
-            elif track.HasField("process"):
-                facts = json.loads(track.process.process_name.removeprefix(_FACTS))
-                result.memory, result.cpu = facts["memory"], facts["cpu"]
-                result.span_index, result.has_memory = facts["span_index"], facts["has_memory"]
             continue
         told = packet.track_event
         if told.type == _BEGIN:
@@ -206,6 +206,10 @@ def _from_trace(content: bytes, path: str) -> ProfilerResult:
             open_events.setdefault(told.track_uuid, []).append(len(result.events))
             begin_ns, kind = packet.timestamp, _KINDS[told.categories[0]]
             result.events.append(Event(told.name, kind, begin_ns, begin_ns, told.track_uuid, notes.get("operands", ""), *memory))
+        elif told.type == _INSTANT:
+            facts = json.loads(told.debug_annotations[0].string_value)
+            result.memory, result.cpu = facts["memory"], facts["cpu"]
+            result.span_index, result.has_memory = facts["span_index"], facts["has_memory"]
         elif told.type == _END:
             k = open_events[told.track_uuid].pop()
             e = result.events[k]

@@ -59,12 +59,10 @@ def assert_readable(graph):
         ys = [y for _, y in points]
         assert ys == sorted(ys), edge
         for (x0, y0), (x1, y1) in itertools.pairwise(points):
-            if x0 != x1 or y1 - y0 < 1:
-                continue
             for node in nodes:
                 p = layout.places[node]
-                if node not in (edge.source, edge.target) and p.x < x0 < p.x + p.width:
-                    assert y1 <= p.y + 0.01 or y0 >= p.y + p.height - 0.01, (edge, node)
+                is_beside = max(x0, x1) <= p.x + 0.01 or min(x0, x1) >= p.x + p.width - 0.01
+                assert is_beside or y1 <= p.y + 0.01 or y0 >= p.y + p.height - 0.01, (edge, node)
 
 
 class TestLayout:
@@ -220,6 +218,24 @@ class TestPrograms:
         assert [b.title for b in graph.root.boxes()] == ["while", "while", "do"]
         tanh = next(e for e in graph.edges if e.target.title == "tanh")
         assert tanh.source.box.title == "do"
+        assert_readable(graph)
+
+    def test_a_static_training_program_with_a_loop_and_a_branch_is_readable(self, static):
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            x = paddle.static.data("x", [None, 4], "float32")
+            hidden = paddle.static.nn.fc(x, 8, activation="relu")
+            count = paddle.full([], 0, "int64")
+            _, hidden = paddle.static.nn.while_loop(
+                lambda i, h: i < 3, lambda i, h: (i + 1, paddle.tanh(h) * 0.5), [count, hidden]
+            )
+            out = paddle.static.nn.cond(hidden.mean() > 0, lambda: hidden * 2, lambda: paddle.exp(hidden))
+            paddle.nonzero(x)
+            paddle.optimizer.Adam(0.1).minimize(out.mean())
+        graph = _graph(main, (), "recorded", False)
+        titles_of_boxes = [b.title for b in graph.root.boxes()]
+        assert {"while", "cond", "backward", "while_grad", "gradient", "optimize"} <= set(titles_of_boxes)
+        assert [n.box.title for n in graph.root.nodes() if n.title == "tanh_grad"] == ["backward"]
         assert_readable(graph)
 
     def test_a_training_step_shows_its_phases_and_the_kernels_times(self):

@@ -58,6 +58,7 @@ class _Inside:
     outs: dict[tuple[int, int], _Way] = field(default_factory=dict)
     paths: dict[tuple[int, int, int], list[_Way]] = field(default_factory=dict)
     places: dict[_Item, Place] = field(default_factory=dict)
+    bands: dict[_Item, Point] = field(default_factory=dict)  # where each item's layer begins and ends
 
 
 def node_size(node: Node) -> tuple[float, float]:
@@ -297,6 +298,7 @@ def _finish_box(box: Box, inside: _Inside, layers: list[list[_Item]]) -> Place:
         height = max(inside.places[i].height for i in layer)
         for item in layer:
             p = inside.places[item]
+            inside.bands[item] = (y, y + height)
             if isinstance(item, _Way):  # an edge crosses a layer straight down
                 p.y, p.height = y, height
             else:
@@ -328,6 +330,7 @@ def _make_absolute(
     places: dict[Node | Box, Place],
     ways: dict[_Way, list[Point]],
 ) -> None:
+    insides[box].bands = {item: (top + y, bottom + y) for item, (top, bottom) in insides[box].bands.items()}
     for item, p in insides[box].places.items():
         p.x, p.y = p.x + x, p.y + y
         if isinstance(item, _Way):
@@ -348,7 +351,12 @@ def _route(
     points = [(source.x + source.width / 2, source.y + source.height)]
 
     def walk(box: _Item, a: _Item, b: _Item) -> None:
-        points.extend(point for w in insides[box].paths[id(a), id(b), edge.value] for point in ways[w])  # type: ignore[index]
+        inside = insides[box]  # type: ignore[index]
+        points.append((points[-1][0], inside.bands[a][1]))  # curves lie between layers only
+        points.extend(point for w in inside.paths[id(a), id(b), edge.value] for point in ways[w])
+        inner = ways[insides[b].ins[edge.value]][0] if isinstance(b, Box) else None
+        x = inner[0] if inner is not None else ways[b][0][0] if isinstance(b, _Way) else places[b].x + places[b].width / 2
+        points.append((x, inside.bands[b][0]))
 
     for k in range(len(up) - 2, common, -1):
         out = insides[up[k]].outs[edge.value, id(edge.source)]  # type: ignore[index]
@@ -360,4 +368,4 @@ def _route(
         points.extend(ways[way])
         walk(down[k], way, down[k + 1])
     points.append((target.x + target.width / 2, target.y))
-    return points
+    return [p for k, p in enumerate(points) if k == 0 or p != points[k - 1]]
