@@ -10,7 +10,6 @@ import numpy as np
 from .. import _rt
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
-from ..codegen.selection import nonzero_positions
 from ..ir.program import Value
 from ..ops.arguments import dtype_name, normalized_axis
 from .build import OPS, composed
@@ -38,6 +37,13 @@ def _unique_types(
     positions = [(is_wanted, size) for is_wanted, size in ((return_index, -1), (return_inverse, along), (return_counts, -1))]
     more = [(dtype_name("unique", dtype), (size,)) for is_wanted, size in positions if is_wanted]
     return ((x.dtype, whole), *more) if more else (x.dtype, whole)
+
+
+def nonzero_positions(x: Tensor) -> Tensor:
+    """int64 [count, rank]: where x is not zero; the compiler is loaded by the first call."""
+    from ..codegen.selection import nonzero_positions as find
+
+    return find(x)  # type: ignore[no-any-return]
 
 
 def require_tensor(name: str, parameter: str, value: Any) -> Tensor:
