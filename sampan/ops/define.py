@@ -64,8 +64,9 @@ class OpDef:
 
     @property
     def ir_name(self) -> str:
-        """The name of an Op of this definition in a Program, where a primitive may have the operator's own."""
-        return self.name if self.name not in PRIMITIVES else f"{_OPERATOR_PREFIX}{self.name}"
+        """The name of an Op of this definition in a Program, where a primitive or control flow may have the operator's own."""
+        is_taken = self.name in PRIMITIVES or self.name in CONTROL_STATEMENTS
+        return f"{_OPERATOR_PREFIX}{self.name}" if is_taken else self.name
 
     @property
     def is_public(self) -> bool:
@@ -203,7 +204,10 @@ def lift_operand(op_name: str, name: str, value: Any, is_required: bool = False)
 
 OPERATORS: dict[str, OpDef] = {}
 
-#: Before the name of an operator in a Program when a primitive is called the same.
+#: Statements of recorded Programs that are no operators: they run between compiled pieces.
+CONTROL_STATEMENTS = ("cond", "while", "while_grad", "random_key", "initialize")
+
+#: Before the name of an operator in a Program when a primitive or a statement is called the same.
 _OPERATOR_PREFIX = "op."
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _rt
 from ..base import dtypes, nest
-from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, UnsupportedError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, ShapeError, UnsupportedError, message
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Block, Op, Value
 from ..ops.catalog import TABLE
@@ -310,6 +310,14 @@ class Recorder(Builder):
             written = [n for n, v in enumerate(values) if scratch.latest(v) is not v] if name in FUNCTIONS else []
             leaves += [scratch.latest(values[n]) for n in written]
             runs.append((leaves, result, written, len(scratch.block.arguments) - len(values)))
+        if len({len(run[0]) for run in runs}) > 1:
+            raise ShapeError(
+                message(
+                    f"{name}(): how many results there are depends on a size that only a run knows",
+                    f"operands have shapes {', '.join(str(list(v.sizes)) for v in inputs)}",
+                    "declare the Variable with that size",
+                )
+            )
         shapes = [[tuple(leaf.shape) for leaf in run[0]] for run in runs]
         types = [(v.dtype, [s[n] for s in shapes], v.weak) for n, v in enumerate(runs[0][0])]
         return types, runs[0][1], runs[0][2], runs[0][3]

@@ -15,7 +15,7 @@ from .. import _rt
 from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block, Op, Value
 from ..ops import primitives as p
-from ..ops.define import OpDef, Parameter, operator_named
+from ..ops.define import CONTROL_STATEMENTS, OpDef, Parameter, operator_named
 from .arrays import TensorArray
 from .autograd import grad
 from .build import OPS
@@ -27,9 +27,6 @@ from .replay import DYNAMIC, EFFECT, FORWARD, FUNCTIONS, PRESENT, WANTED, Operan
 
 Environment = dict[int, Any]
 Step = Callable[[Environment], None]
-
-#: Ops that run between the compiled pieces.
-_CONTROL = ("cond", "while", "while_grad", "random_key", "initialize")
 
 
 class Runner:
@@ -116,7 +113,7 @@ class Runner:
         last_reads = self._last_reads(pieces)
         steps: list[Step] = []
         for n, piece in enumerate(pieces):
-            if piece[0].name in _CONTROL:
+            if piece[0].name in CONTROL_STATEMENTS:
                 steps.append(_CONTROL_STEPS[piece[0].name](piece[0]))
             elif _runs_at_once(piece[0]):
                 steps.append(_dynamic_gradient_step(piece[0]) if FORWARD in piece[0].attributes else _dynamic_step(piece[0]))
@@ -219,7 +216,7 @@ def _runs_at_once(op: Op) -> bool:
 
 def is_compiled(piece: Sequence[Op]) -> bool:
     """Whether the piece runs as one compiled Program, not by itself between them."""
-    return piece[0].name not in _CONTROL and not _runs_at_once(piece[0])
+    return piece[0].name not in CONTROL_STATEMENTS and not _runs_at_once(piece[0])
 
 
 def straight_pieces(ops: Sequence[Op]) -> list[list[Op]]:
@@ -229,7 +226,7 @@ def straight_pieces(ops: Sequence[Op]) -> list[list[Op]]:
     for op in ops:
         if op.name == "random_key":
             pieces.append([op])
-        elif op.name in _CONTROL or _runs_at_once(op):
+        elif op.name in CONTROL_STATEMENTS or _runs_at_once(op):
             if straight:
                 pieces.append(straight)
                 straight = []
