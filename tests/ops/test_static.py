@@ -110,7 +110,8 @@ def test_unknown_sizes_change_nothing(name: str) -> None:
     try:
         found = recorded(name, args, keywords, wanted[2], True)
     except ValueError as refused:  # the operator needs that size: two operands must agree in it, or there are as many results
-        assert "-1" in str(refused) or "size" in str(refused), refused
+        if "-1" not in str(refused) and "size" not in str(refused):
+            raise
         return
     check(name, found, wanted)
 
