@@ -56,12 +56,16 @@ class Blocks(Protocol):
         """Raise the exception when the Program runs and comes to this place."""
 
 
-_thread = threading.local()
+class _Thread(threading.local):
+    blocks: Blocks | None = None  # of the class: a layer's call must not pay for an attribute that is missing
+
+
+_thread = _Thread()
 
 
 def current() -> Blocks | None:
     """What this thread is recording, or None."""
-    return getattr(_thread, "blocks", None)
+    return _thread.blocks
 
 
 class recording:
