@@ -471,3 +471,9 @@ def test_python_numbers_never_widen_a_recorded_result():
     x = static.data("x", [2])
     a, b = run([x + 1.0, x * 2], {"x": floats(2)})
     assert a.dtype == b.dtype == np.float32
+
+
+def test_an_operator_may_be_called_like_control_flow():
+    x = static.data("x", [2, 2])
+    (found,) = run([paddle.linalg.cond(x)], {"x": np.diag([4.0, 2.0]).astype("float32")})
+    assert found == pytest.approx(2)

@@ -148,6 +148,16 @@ class Emit:
         self.writer.operation(kind, named, {slot: [handle.name for handle in made]}, attributes)
         return made
 
+    def recurrent(self, inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Handle, list[Handle]]:
+        """(the outputs, the final states) of the format's recurrent operation, whose states are a slot of several."""
+        named, dtype = self._named(inputs, False)
+        outputs = self.writer.declare(self.writer.fresh("rnn"), dtype, ())
+        finals = [self.writer.declare(self.writer.fresh("rnn_state"), dtype, ()) for _ in named["PreState"]]
+        unread = {slot: [self.writer.declare(self.writer.fresh("rnn"), "uint8", ()).name] for slot in ("DropoutState", "Reserve")}
+        results = {"Out": [outputs.name], "State": [h.name for h in finals], **unread}
+        self.writer.operation("rnn", named, results, attributes)
+        return outputs, finals
+
     def _named(self, inputs: Mapping[str, Any], repeats: bool) -> tuple[dict[str, list[str]], str]:
         """(variables by slot, the dtype of the first tensor), Python numbers as constants of that dtype."""
         lists = {slot: value if isinstance(value, list) else [value] for slot, value in inputs.items()}

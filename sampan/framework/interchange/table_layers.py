@@ -325,7 +325,7 @@ def sequence_mask(x: Any, max_len: int = -1, out_dtype: Any = "int64") -> Any:
     return functional.sequence_mask(x, None if max_len < 0 else int(max_len), out_dtype)
 
 
-_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+_RNN_KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "tanh", "RNN_RELU": "relu"}
 
 
 @row(
@@ -349,14 +349,11 @@ def rnn(
     seed: int = 0,
     is_test: bool = True,
 ) -> Any:
-    if mode not in _GATES:
-        raise UnsupportedError(message(f"rnn: mode={mode!r}", f"it must be one of {', '.join(_GATES)}"))
+    if mode not in _RNN_KINDS:
+        raise UnsupportedError(message(f"rnn: mode={mode!r}", f"it must be one of {', '.join(_RNN_KINDS)}"))
     directions = 2 if is_bidirec else 1
     weights, biases = weight_list[: len(weight_list) // 2], weight_list[len(weight_list) // 2 :]
     starts = [OPS["unbind"](state, 0) for state in pre_state]
-    mask = None
-    if sequence_length is not None:
-        mask = OPS["unsqueeze"](OPS["transpose"](functional.sequence_mask(sequence_length, x.shape[0], x.dtype), [1, 0]), -1)
     outputs, finals = x, []
     for layer in range(num_layers):
         if layer and dropout_prob and not is_test:
@@ -365,31 +362,70 @@ def rnn(
         for direction in range(directions):
             k = layer * directions + direction
             pieces = (*weights[2 * k : 2 * k + 2], *biases[2 * k : 2 * k + 2])
-            out, state = _swept(mode, outputs, [s[k] for s in starts], pieces, mask, direction == 1)
+            out, state = _swept(_RNN_KINDS[mode], outputs, [s[k] for s in starts], pieces, sequence_length, direction == 1)
             parts.append(out)
             finals.append(state)
         outputs = parts[0] if directions == 1 else OPS["concat"](parts, -1)
     return outputs, None, [OPS["stack"](list(parts), 0) for parts in zip(*finals, strict=True)]
 
 
-def _swept(mode: str, x: Any, states: list[Any], parameters: Any, mask: Any, is_reverse: bool) -> tuple[Any, list[Any]]:
+def _swept(kind: str, x: Any, states: list[Any], parameters: Any, lengths: Any, is_reverse: bool) -> tuple[Any, list[Any]]:
     """(outputs [T, N, H], final states) of one layer in one direction."""
-    weight_in, weight_state, bias_in, bias_state = parameters
-    gates = OPS["unbind"](OPS["gate_inputs"](x, weight_in, bias_in), 0)
-    masks = None if mask is None else OPS["unbind"](mask, 0)
-    outputs: list[Any] = [None] * len(gates)
-    order = range(len(gates) - 1, -1, -1) if is_reverse else range(len(gates))
-    for t in order:
-        now = None if masks is None else masks[t]
-        if mode == "LSTM":
-            states = list(OPS["lstm_step"](gates[t], states[0], states[1], weight_state, bias_state, None, now))
-        elif mode == "GRU":
-            states = [OPS["gru_step"](gates[t], states[0], weight_state, bias_state, now)]
-        else:
-            activation = "relu" if mode == "RNN_RELU" else "tanh"
-            states = [OPS["simple_rnn_step"](gates[t], states[0], weight_state, bias_state, now, activation)]
-        outputs[t] = states[0] if now is None else OPS["multiply"](states[0], now)
-    return OPS["stack"](outputs, 0), states
+    h, c = states if kind == "lstm" else (states[0], None)
+    found = OPS["recurrent_layer"](x, h, c, *parameters, lengths, kind, is_reverse)
+    all_states = list(found) if kind == "lstm" else [found]
+    outputs = all_states[0][:-1] if is_reverse else all_states[0][1:]
+    if lengths is not None:
+        mask = OPS["transpose"](functional.sequence_mask(lengths, x.shape[0], "bool"), [1, 0])
+        outputs = OPS["where"](OPS["unsqueeze"](mask, -1), outputs, OPS["zeros_like"](outputs))
+    return outputs, [s[0 if is_reverse else -1] for s in all_states]
+
+
+@writes("recurrent_layer")
+def write_recurrent_layer(
+    emit: Any,
+    x: Any,
+    h: Any,
+    c: Any,
+    weight_ih: Any,
+    weight_hh: Any,
+    bias_ih: Any,
+    bias_hh: Any,
+    lengths: Any,
+    kind: str,
+    reverse: bool,
+) -> Any:
+    """The format gives c after the last step only: the steps before it, which layers do not read, are NaN."""
+    if lengths is not None:
+        return NotImplemented
+    width = weight_hh.shape[1]
+    x = emit("flip", {"X": x}, {"axis:I": [0]}, shape=x.shape) if reverse else x
+    biases = [emit.constant(0.0, weight_hh.dtype, [weight_hh.shape[0]]) if b is None else b for b in (bias_ih, bias_hh)]
+    states = [emit("unsqueeze2", {"X": s}, {"axes:I": [0]}, spare=("XShape",)) for s in ((h, c) if kind == "lstm" else (h,))]
+    outputs, finals = emit.recurrent(
+        {"Input": x, "PreState": states, "WeightList": [weight_ih, weight_hh, *biases]},
+        {
+            "mode:s": {ours: theirs for theirs, ours in _RNN_KINDS.items()}[kind],
+            "is_bidirec:b": False,
+            "input_size:i": weight_ih.shape[1],
+            "hidden_size:i": width,
+            "num_layers:i": 1,
+            "dropout_prob:f": 0.0,
+            "seed:i": 0,
+            "is_test:b": True,
+        },
+    )
+    if reverse:
+        outputs = emit("flip", {"X": outputs}, {"axis:I": [0]})
+
+    def joined(first: Any, second: Any) -> Any:
+        return emit("concat", {"X": [second, first] if reverse else [first, second]}, {"axis:i": 0})
+
+    all_h = joined(states[0], outputs)
+    if kind != "lstm":
+        return all_h
+    unread = emit("scale", {"X": outputs}, {"scale:f": 0.0, "bias:f": float("nan"), "bias_after_scale:b": True})
+    return all_h, joined(unread, finals[1])
 
 
 @row(

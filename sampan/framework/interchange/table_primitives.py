@@ -55,11 +55,22 @@ _WITH_AXIS = frozenset("elementwise_add elementwise_sub elementwise_mul elementw
 def _map(kind: str, slots: Sequence[str], result: str) -> Callable[..., Any]:
     def write(emit: Any, *operands: Any, **attributes: Any) -> Any:
         extra = {"axis:i": -1} if kind in _WITH_AXIS else {"is_arithmetic:b": True} if kind.endswith("_shift") else {}
-        made = emit(kind, dict(zip(slots, [emit.scalar(v) for v in operands], strict=False)), extra, (result,), repeats=True)
-        made.is_lazy = _is_lazy(operands)
+        handles, is_lazy = _spread_out(emit, operands)
+        made = emit(kind, dict(zip(slots, handles, strict=False)), extra, (result,), repeats=True)
+        made.is_lazy = is_lazy
         return made
 
     return write
+
+
+def _spread_out(emit: Any, operands: Sequence[Any]) -> tuple[list[Any], bool]:
+    """(what an elementwise operation takes, whether its result has less than its shape says): numbers as 0-D, one whole where nothing else is."""
+    handles, is_lazy = [emit.scalar(v) for v in operands], _is_lazy(operands)
+    for k, v in enumerate(operands) if is_lazy else ():
+        if v.value is not None and v.shape and -1 not in v.shape:
+            handles[k] = emit.of(v)
+            return handles, False
+    return handles, is_lazy
 
 
 def _is_lazy(operands: Sequence[Any]) -> bool:
@@ -75,8 +86,9 @@ for _name, (_kind, *_slots, _result) in _OTHER_SLOTS.items():
 
 @primitive("neg")
 def neg(emit: Any, x: Any) -> Any:
-    made = emit("scale", {"X": emit.scalar(x)}, {"scale:f": -1.0, "bias:f": 0.0, "bias_after_scale:b": True}, repeats=True)
-    made.is_lazy = _is_lazy((x,))
+    (handle,), is_lazy = _spread_out(emit, (x,))
+    made = emit("scale", {"X": handle}, {"scale:f": -1.0, "bias:f": 0.0, "bias_after_scale:b": True}, repeats=True)
+    made.is_lazy = is_lazy
     return made
 
 
@@ -94,23 +106,26 @@ def ndtr(emit: Any, x: Any) -> Any:
 @primitive("select")
 def select(emit: Any, condition: Any, x: Any, y: Any) -> Any:
     operands = [emit.scalar(v) for v in (condition, x, y)]
-    if any(v.is_lazy or v.shape != condition.shape for v in operands):  # this operation wants equal ranks
-        operands = [v if v.is_lazy or v.ndim else _ranked(emit, v, condition.ndim) for v in operands]
-    made = emit("where", dict(zip(("Condition", "X", "Y"), operands, strict=True)), {}, dtype=operands[1].dtype, repeats=True)
-    made.is_lazy = _is_lazy((condition, x, y))
-    return made
+    whole = [v for v, given in zip(operands, (condition, x, y), strict=True) if not v.is_lazy and given.value is None]
+    if len(whole) < 3:  # this operation does not broadcast; adding zeros does
+        if not whole or "bool" in (operands[1].dtype, operands[2].dtype):
+            return NotImplemented
+        operands = [v if v in whole else _spread(emit, v, whole[0]) for v in operands]
+    return emit("where", dict(zip(("Condition", "X", "Y"), operands, strict=True)), {}, dtype=operands[1].dtype)
 
 
-def _ranked(emit: Any, value: Any, rank: int) -> Any:
-    """A 0-D tensor with as many axes of length 1."""
-    return emit("reshape2", {"X": value}, {"shape:I": [1] * rank}, spare=("XShape",)) if rank else value
+def _spread(emit: Any, value: Any, like: Any) -> Any:
+    """The value repeated to the shape of another tensor."""
+    dtype = "int32" if value.dtype == "bool" else value.dtype
+    zeros = emit("fill_any_like", {"X": like}, {"value:f": 0.0, "dtype:t": dtype}, dtype=dtype)
+    made = emit("elementwise_add", {"X": emit.cast(value, dtype), "Y": zeros}, {"axis:i": -1}, dtype=dtype, repeats=True)
+    return emit.cast(made, value.dtype)
 
 
 @primitive("cast")
 def cast(emit: Any, x: Any, dtype: str) -> Any:
     made = emit.cast(x, dtype)
-    if x.is_lazy or (x.value is not None and x.shape):
-        made.is_lazy = True
+    made.is_lazy = x.is_lazy or (x.value is not None and -1 in x.shape)
     return made
 
 

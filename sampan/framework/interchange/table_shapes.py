@@ -11,6 +11,7 @@ from ...tensor import OPS
 from . import kinds
 from .rows import row, table, writes
 from .table_creation import known
+from .table_primitives import PRIMITIVE_WRITERS
 from .values import Known, Mixed, as_tensor, joined, to_plain
 
 table("""
@@ -212,7 +213,9 @@ def split(x: Any, sections: Any = (), num: int = 0, axis: int = 0) -> Any:
 
 @writes("split", "chunk")
 def write_split(emit: Any, x: Any, axis: Any, num_or_sections: Any = None, chunks: Any = None) -> Any:
-    return emit.many("split", {"X": x}, {"axis:i": int(axis), "num:i": 0, "sections:I": emit.result_sizes(int(axis))}, "Out")
+    return emit.many(
+        "split", {"X": x}, {"axis:i": int(axis) % x.ndim, "num:i": 0, "sections:I": emit.result_sizes(int(axis))}, "Out"
+    )
 
 
 @row(
@@ -289,21 +292,9 @@ def write_strided_slice(emit: Any, x: Any, axes: Any, starts: Any, ends: Any, st
 
 @writes("take_slices")
 def write_take_slices(emit: Any, x: Any, starts: Any, sizes: Any, steps: Any, dropped_axes: Any, new_axes: Any) -> Any:
-    ends = [a + n * s for a, n, s in zip(starts, sizes, steps, strict=True)]
-    ends = [e if s > 0 or e >= 0 else e - 2**30 for e, s in zip(ends, steps, strict=True)]
-    axes = list(range(len(starts)))
-    kept = [k for k in axes if not (starts[k] == 0 and sizes[k] == x.shape[k] and steps[k] == 1)]
-    if kept:
-        picked = {
-            "axes:I": kept,
-            "starts:I": [starts[k] for k in kept],
-            "ends:I": [ends[k] for k in kept],
-            "infer_flags:I": [1] * len(kept),
-        }
-        if all(steps[k] == 1 for k in kept):
-            x = emit("slice", {"Input": x}, {**picked, "decrease_axis:I": []})
-        else:
-            x = emit("strided_slice", {"Input": x}, {**picked, "strides:I": [steps[k] for k in kept], "decrease_axis:I": []})
+    x = PRIMITIVE_WRITERS["slice"](emit, x, starts, sizes, steps)
+    if x is NotImplemented:
+        return x
     if dropped_axes:
         x = emit("squeeze2", {"X": x}, {"axes:I": list(dropped_axes)}, spare=("XShape",))
     if new_axes:

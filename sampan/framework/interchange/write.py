@@ -12,7 +12,7 @@ from ...base.errors import UnsupportedError, message
 from ...ops.define import operator_named
 from ...ops.primitives.core import PRIMITIVES
 from ...tensor.expander import Expander
-from ...tensor.replay import DYNAMIC, FUNCTIONS, PRECISION, expand_call
+from ...tensor.replay import DYNAMIC, FUNCTIONS, PRECISION, expand_call, values_of
 from ...tensor.variable import PROBES
 from . import tables, write_control  # noqa: F401  (importing tables fills WRITERS)
 from .emit import Emit, Handle, Writer
@@ -199,7 +199,7 @@ class ProgramWriter:
         if result is NotImplemented:
             return None
         found = [h for h in nest.flatten(result) if h is not None]
-        return [emit.of(h) for h in found] if len(found) == len(op.outputs) else None
+        return [h if isinstance(h, Handle) else emit.of(h) for h in found] if len(found) == len(op.outputs) else None
 
     def _expanded(self, op: Any, inputs: list[Handle], writer: Writer) -> list[Handle] | None:
         """Write what the operator is defined by; sizes that differ under the two probes are unknown ones."""
@@ -232,8 +232,7 @@ class ProgramWriter:
             return []  # named already; what follows it is skipped
         if any(id(v) not in self.handles for v in first.outputs):
             return None
-        emit = Emit(writer, op.name, op.outputs)
-        return [emit.of(self.handles[id(v)]) for v in first.outputs]
+        return [self.handles[id(v)] for v in first.outputs]
 
 
 def drop_unused(block: Block) -> None:
@@ -259,8 +258,8 @@ class _Expansion:
         self.arguments = [expander.argument(str(v.dtype), _probed(v, number), weak=v.weak) for v in op.inputs]
         with expander.active():
             result = expand_call(expander, op.name, op.attributes, self.arguments, PROBES[number])
+            self.outputs = values_of(expander, op.attributes, self.arguments, result)
         self.ops = list(expander.block.ops)
-        self.outputs = [v for v in nest.flatten(result) if hasattr(v, "dtype")]
 
 
 def _probed(value: Any, number: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ...base.errors import ArgumentError, message
@@ -37,7 +38,14 @@ class RNNCellBase(Layer):
         batch = batch_ref.shape[batch_dim_idx]
         given = batch_ref.dtype.name
         kind = dtype or (given if given.startswith(("float", "bfloat")) else self._dtype)
-        return _filled(self.state_shape if shape is None else shape, batch, init_value, kind)
+        state_shape = self.state_shape if shape is None else shape
+        if batch != -1:
+            return _filled(state_shape, lambda sizes: OPS["full"]([batch, *sizes], init_value, kind))
+        order = [batch_dim_idx, *(k for k in range(len(batch_ref.shape)) if k != batch_dim_idx)]
+        column = OPS["slice"](
+            OPS["flatten"](OPS["transpose"](batch_ref, order), 1), [1], [0], [1]
+        )  # of a Program: the batch is known at a run
+        return _filled(state_shape, lambda sizes: OPS["full_like"](OPS["expand"](column, [-1, *sizes]), init_value, kind))
 
     @property
     def state_shape(self) -> Any:
@@ -50,11 +58,11 @@ class RNNCellBase(Layer):
         raise NotImplementedError(f"{type(self).__name__} defines no state_dtype; pass initial states, or define it")
 
 
-def _filled(shape: Any, batch: int, value: float, dtype: Any) -> Any:
+def _filled(shape: Any, make: Callable[[list[int]], Any]) -> Any:
+    """What ``make`` gives for every shape of a nested structure, without the batch."""
     if shape and isinstance(shape[0], (list, tuple)):
-        return type(shape)(_filled(s, batch, value, dtype) for s in shape)
-    sizes = list(shape)[1:] if shape and shape[0] == -1 else list(shape)
-    return OPS["full"]([batch, *sizes], value, dtype)
+        return type(shape)(_filled(s, make) for s in shape)
+    return make(list(shape)[1:] if shape and shape[0] == -1 else list(shape))
 
 
 class _Cell(RNNCellBase):

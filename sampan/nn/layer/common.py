@@ -6,7 +6,7 @@ from typing import Any
 
 from ...base.errors import ArgumentError, message
 from ...tensor import OPS, Tensor
-from ...tensor.functions import no_grad
+from ...tensor.functions import in_dynamic_mode, no_grad
 from .. import functional as F
 from .configured import Configured
 from .layers import Layer
@@ -107,7 +107,7 @@ class Embedding(Layer):
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
         if _weight is not None:
             self.weight.set_value(_weight)
-        if self._padding_idx is not None:
+        if self._padding_idx is not None and in_dynamic_mode():  # reading gives zeros in any case
             with no_grad():
                 self.weight[self._padding_idx] = 0.0
         if _freeze:
