@@ -197,6 +197,36 @@ class Executor:
     def close(self) -> None:
         """Nothing to do: an Executor holds no resources of its own."""
 
+    def flush(self) -> None:
+        """Nothing to do: a run is complete when it returns."""
+
+    def train_from_dataset(
+        self,
+        program: Any = None,
+        dataset: Any = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Any = None,
+        fetch_info: Any = None,
+        print_period: int = 100,
+        fetch_handler: Any = None,
+    ) -> None:
+        """Run the Program once for every feed that the dataset, an iterable of dicts, gives; what is fetched is printed every ``print_period`` runs."""
+        if dataset is None or not hasattr(dataset, "__iter__"):
+            raise ArgumentTypeError(
+                message(
+                    f"train_from_dataset(): dataset is a {type(dataset).__name__}", "it must give feeds: dicts of arrays by name"
+                )
+            )
+        for number, feed in enumerate(dataset):
+            results = self.run(program, feed, fetch_list, scope=scope)
+            if fetch_list and number % print_period == 0:
+                names = fetch_info or [v if isinstance(v, str) else v.name for v in fetch_list]
+                print(", ".join(f"{name}: {value}" for name, value in zip(names, results, strict=False)))
+
+    infer_from_dataset = train_from_dataset
+
 
 def prepared(
     program: Program,

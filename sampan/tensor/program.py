@@ -179,6 +179,22 @@ class Program:
 
     current_block = global_block
 
+    def num_ops(self) -> int:
+        """How many statements it has, those of nested blocks counted."""
+        return sum(len(block.ops) for block in self.blocks)
+
+    def parameters_num(self) -> int:
+        """How many trained Variables it has."""
+        return len(self.all_parameters())
+
+    def get_all_parameter_values(self, scope: Any = None) -> dict[str, Any]:
+        """The trained Variables' tensors by name."""
+        return self.state_dict("param", scope)
+
+    def get_parameter_value_by_name(self, name: str, scope: Any = None) -> Any:
+        """The tensor of a trained Variable."""
+        return self.tensor_of(self.var(name), scope or global_scope())
+
     # ------------------------------------------------------------------ text
 
     def __str__(self) -> str:

@@ -360,3 +360,31 @@ def test_values_in_the_scope_and_shapes_made_known(static_mode):
         x.set_shape([2, 3])
     assert (x + 1).get_defining_op().name.endswith("add")
     assert x.block.program is static_mode
+
+
+# ---------------------------------------------------------------------- Programs and Executors
+
+
+def test_programs_count_what_they_hold_and_run_over_datasets(static_mode, capsys):
+    x = static.data("x", [None, 2])
+    loss = static.nn.fc(x, 1, weight_attr="w").mean()
+    paddle.optimizer.SGD(0.1).minimize(loss)
+    assert static_mode.parameters_num() == 2
+    assert static_mode.num_ops() == sum(len(b.ops) for b in static_mode.blocks) > 3
+    exe = static.Executor()
+    exe.run(static.default_startup_program())
+    before = held("w").copy()
+    np.testing.assert_array_equal(static_mode.get_parameter_value_by_name("w").numpy(), before)
+    assert set(static_mode.get_all_parameter_values()) == {p.name for p in static_mode.all_parameters()}
+    exe.train_from_dataset(static_mode, [{"x": floats(3, 2)}] * 3, fetch_list=[loss], fetch_info=["loss"], print_period=2)
+    exe.flush()
+    assert capsys.readouterr().out.count("loss: ") == 2
+    assert (held("w") != before).any()
+    with pytest.raises(TypeError, match="dicts"):
+        exe.train_from_dataset(static_mode, None)
+
+
+@pytest.mark.parametrize("kind", ["conv", "softmax", "pool", "first_step", "last_step", "expand"])
+def test_sequences_by_level_of_detail_are_refused_with_another_way(kind):
+    with pytest.raises(NotImplementedError, match=f"(?s)sequence_{kind}.*levels of detail"):
+        getattr(static.nn, f"sequence_{kind}")(static.data("x", [None, 2]))

@@ -20,6 +20,14 @@ from .common import (
     sparse_embedding,
 )
 from .norms import batch_norm, data_norm, group_norm, instance_norm, layer_norm, spectral_norm
+from .sequences import (
+    sequence_conv,
+    sequence_expand,
+    sequence_first_step,
+    sequence_last_step,
+    sequence_pool,
+    sequence_softmax,
+)
 
 __all__ = [
     "IfElse",
@@ -45,6 +53,12 @@ __all__ = [
     "prelu",
     "py_func",
     "row_conv",
+    "sequence_conv",
+    "sequence_expand",
+    "sequence_first_step",
+    "sequence_last_step",
+    "sequence_pool",
+    "sequence_softmax",
     "sparse_embedding",
     "spectral_norm",
     "static_pylayer",
