@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import sys
 import traceback
 from collections.abc import Iterator
@@ -52,6 +53,12 @@ def run_page(path: Path) -> list[str]:
             continue
         output = io.StringIO()
         code = "\n" * (block.line - 1) + block.text  # so that line numbers are the page's
+        linecache.cache[str(path)] = (
+            len(code),
+            None,
+            code.splitlines(keepends=True),
+            str(path),
+        )  # what reads functions' sources finds them
         try:
             with contextlib.redirect_stdout(output):
                 exec(compile(code, str(path), "exec"), namespace)

@@ -20,38 +20,58 @@ class Arguments:
     Attributes:
         key: equal for calls that one recording serves.
         tensors: the tensors, each once, in order.
-        typed: the arguments with a ``Typed`` in the place of each tensor.
     """
 
     def __init__(self, name: str, named: Sequence[tuple[str, Any]], specs: dict[str, Any]) -> None:
-        self._name = name
-        self._known: dict[int, tuple[int, Typed]] = {}
+        self._name, self._named, self._specs_by_name = name, named, specs
+        self._known: dict[int, int] = {}
         self.tensors: list[Any] = []
-        keys, typed = [], {}
-        for parameter, value in named:
-            key, typed[parameter] = self._walk(value, parameter, specs.get(parameter))
-            keys.append(key)
-        self.key = tuple(keys)
-        self.typed = typed
+        self.key = tuple([self._key(value, parameter, specs.get(parameter)) for parameter, value in named])
 
-    def _walk(self, value: Any, name: str, spec: Any) -> tuple[Any, Any]:
-        if isinstance(value, np.ndarray):
-            value = to_tensor(value)
+    def typed(self) -> dict[str, Any]:
+        """The arguments with a ``Typed`` in the place of each tensor: one for a tensor that is given twice."""
+        made: dict[int, Typed] = {}
+        return {name: self._typed(value, name, self._specs_by_name.get(name), made) for name, value in self._named}
+
+    def _key(self, value: Any, name: str, spec: Any) -> Any:
         if isinstance(value, Tensor):
             return self._tensor(value, name, spec)
-        if type(value) in (list, tuple) or isinstance(value, tuple):
+        if is_plain(value):
+            return type(value), value, repr(value)
+        if isinstance(value, (list, tuple)):
             parts = self._specs(value, spec, name)
-            found = [self._walk(v, f"{name}_{k}", s) for k, (v, s) in enumerate(zip(value, parts, strict=True))]
-            items = [t for _, t in found]
-            made = type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-            return (type(value), tuple(k for k, _ in found)), made
+            return type(value), tuple([self._key(v, f"{name}_{k}", s) for k, (v, s) in enumerate(zip(value, parts, strict=True))])
         if type(value) is dict:
             own = spec if isinstance(spec, dict) else {}
-            walked = {k: self._walk(v, f"{name}_{k}", own.get(k)) for k, v in value.items()}
-            return (dict, tuple((k, key) for k, (key, _) in walked.items())), {k: t for k, (_, t) in walked.items()}
-        if is_plain(value):
-            return (type(value), value, repr(value)), value
-        return ("object", id(value)), value
+            return dict, tuple([(k, self._key(v, f"{name}_{k}", own.get(k))) for k, v in value.items()])
+        return "object", id(value)
+
+    def _tensor(self, tensor: Any, name: str, spec: Any) -> Any:
+        number = self._known.setdefault(id(tensor), len(self.tensors))
+        if number < len(self.tensors):
+            return "again", number
+        self.tensors.append(tensor)
+        shape = tuple(tensor.shape)
+        if isinstance(spec, InputSpec):
+            self._require_fits(tensor, name, spec)
+            shape = spec.shape
+        return tensor.dtype, shape, tensor.stop_gradient
+
+    def _typed(self, value: Any, name: str, spec: Any, made: dict[int, Typed]) -> Any:
+        if isinstance(value, Tensor):
+            if id(value) not in made:
+                is_given = isinstance(spec, InputSpec)
+                shape, own_name = (spec.shape, spec.name or name) if is_given else (tuple(value.shape), name)
+                made[id(value)] = Typed(value.dtype.name, shape, value.stop_gradient, own_name)
+            return made[id(value)]
+        if isinstance(value, (list, tuple)):
+            parts = self._specs(value, spec, name)
+            items = [self._typed(v, f"{name}_{k}", s, made) for k, (v, s) in enumerate(zip(value, parts, strict=True))]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        if type(value) is dict:
+            own = spec if isinstance(spec, dict) else {}
+            return {k: self._typed(v, f"{name}_{k}", own.get(k), made) for k, v in value.items()}
+        return value
 
     def _specs(self, value: Any, spec: Any, name: str) -> Sequence[Any]:
         if not isinstance(spec, (list, tuple)):
@@ -59,19 +79,6 @@ class Arguments:
         if len(spec) != len(value):
             raise ArgumentError(message(f"{self._name}(): {name} has {len(value)} items", f"its input_spec has {len(spec)}"))
         return spec
-
-    def _tensor(self, tensor: Any, name: str, spec: Any) -> tuple[Any, Typed]:
-        found = self._known.get(id(tensor))
-        if found is not None:
-            return ("again", found[0]), found[1]
-        shape = tuple(tensor.shape)
-        if isinstance(spec, InputSpec):
-            self._require_fits(tensor, name, spec)
-            shape, name = spec.shape, spec.name or name
-        typed = Typed(tensor.dtype.name, shape, tensor.stop_gradient, name)
-        self._known[id(tensor)] = len(self.tensors), typed
-        self.tensors.append(tensor)
-        return (typed.dtype, shape, typed.stop_gradient), typed
 
     def _require_fits(self, tensor: Any, name: str, spec: InputSpec) -> None:
         if tensor.dtype != spec.dtype:
@@ -90,6 +97,15 @@ class Arguments:
                     "give a tensor of that shape, or None in the spec for sizes that vary",
                 )
             )
+
+
+def with_tensors(value: Any) -> Any:
+    """Arrays as tensors, in containers too."""
+    if isinstance(value, np.ndarray):
+        return to_tensor(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(with_tensors, value))
+    return {k: with_tensors(v) for k, v in value.items()} if type(value) is dict else value
 
 
 def typed_spec(name: str, spec: Any) -> Any:

@@ -18,7 +18,7 @@ from ..tensor.convert import converted, converted_source, current, recording
 from ..tensor.convert.guards import Variable, is_plain, settings_version, variables_of
 from ..tensor.functions import get_default_dtype, in_dynamic_mode, is_grad_enabled
 from ..tensor.traced import Traced, recording_here
-from .arguments import Arguments, checked_specs, typed_spec
+from .arguments import Arguments, checked_specs, typed_spec, with_tensors
 from .settings import is_enabled, show_code, shows_code, tell
 
 #: How many recordings of one kind of arguments are kept, each for other settings of layers and variables.
@@ -89,6 +89,7 @@ class StaticFunction:
         self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         functools.update_wrapper(self, function, updated=())
         self._signature = inspect.signature(function)
+        self._positional = _positional(self._signature, skip=instance is not None)
         parameters = list(self._signature.parameters)
         self._specs = (
             checked_specs(self.__name__, input_spec, parameters[1:] if instance is not None else parameters)
@@ -156,11 +157,15 @@ class StaticFunction:
         return next(reversed(self._eager.values()), "")
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        given = args if self._instance is None else (self._instance, *args)
-        bound = self._signature.bind(*given, **kwargs)
-        bound.apply_defaults()
-        named = list(bound.arguments.items())
-        return Arguments(self.__name__, named if self._instance is None else named[1:], self._specs)
+        names, defaults = self._positional or ([], [])
+        if self._positional and not kwargs and len(names) - len(defaults) <= len(args) <= len(names):
+            named = list(zip(names, (*args, *defaults[len(defaults) - len(names) + len(args) :]), strict=True))
+        else:
+            bound = self._signature.bind(*(args if self._instance is None else (self._instance, *args)), **kwargs)
+            bound.apply_defaults()
+            named = list(bound.arguments.items())[0 if self._instance is None else 1 :]
+        named = [(name, value if isinstance(value, Tensor) else with_tensors(value)) for name, value in named]
+        return Arguments(self.__name__, named, self._specs)
 
     def _call(self, typed: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as a call gives them."""
@@ -186,7 +191,7 @@ class StaticFunction:
                         "make it a tensor (a buffer of the layer), or leave this function eager with jit.not_to_static",
                     )
                 )
-            made = self._record(arguments.typed)
+            made = self._record(arguments.typed())
             known.append(made)
             self._last = made.traced
             return made
@@ -269,6 +274,14 @@ class StaticFunction:
         if self._instance is not None and vars(self._instance).get(self.__name__) is self:
             del vars(self._instance)[self.__name__]
         return self.dygraph_function
+
+
+def _positional(signature: inspect.Signature, skip: bool) -> tuple[list[str], list[Any]] | None:
+    """The names of a function's parameters and the defaults of the last of them; None where some cannot be given by position."""
+    parameters = list(signature.parameters.values())[1 if skip else 0 :]
+    if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters], [p.default for p in parameters if p.default is not p.empty]
 
 
 def _changing(known: list[Recording]) -> str:

@@ -124,6 +124,7 @@ class Traced:
         self._reread = [(k, e) for k, t in enumerate(self.tensors) for e in self.replaced if e.old is t]
         places = {id(v): k for k, v in enumerate(arguments)}
         self.block = Block(arguments, ops, tuple(self.outputs))
+        self._is_single = self.structure == Result(0) and not self.effects
         self.updates = [(places[id(v)], new) for v, new in updates]
         self._runner = Runner(self.block, self.updates, "to_static")
 
@@ -145,6 +146,8 @@ class Traced:
             for k, effect in self._reread:
                 held[k] = effect.place.read()
         results = self._runner([*tensors, *held])
+        if self._is_single:
+            return results[0]
         for effect, leaves in zip(self.effects, self._effect_results, strict=True):
             effect.apply(leaf.of(results) for leaf in leaves)
         return nest.map_structure(lambda v: v.of(results) if isinstance(v, Result) else v, self.structure)
