@@ -69,6 +69,12 @@ class OpDef:
         return f"{_OPERATOR_PREFIX}{self.name}" if is_taken else self.name
 
     @property
+    def inplace_parameter(self) -> int:
+        """The number of the parameter that in-place forms write into."""
+        names = [p.name for p in self.parameters]
+        return names.index(self.inplace_target) if self.inplace_target else 0
+
+    @property
     def is_public(self) -> bool:
         """Whether users call it by a name of their own."""
         return bool(self.api or self.methods)

@@ -106,7 +106,7 @@ def join_blocks(
     kinds = [a.merged(b) for a, b in ends]
     outputs = _append_control(recorder, "cond", (condition, *outer.values()), {}, (first.block, second.block), kinds)
     for handle, new in zip(written.values(), outputs[len(pairs) :], strict=True):
-        recorder.write(handle, new)
+        recorder.set_version(handle, new)
     return outputs[: len(pairs)]
 
 
@@ -395,7 +395,7 @@ def finish_loop(
         recorder, "while", (*starts, *befores, *more), {CARRIED: len(all_kinds)}, (test.block, step.block), all_kinds
     )
     for handle, new in zip(written, outputs[count:], strict=True):
-        recorder.write(handle, new)
+        recorder.set_version(handle, new)
     return outputs[:count]
 
 

@@ -10,7 +10,9 @@ from .. import _rt
 from ..base import dtypes, names
 from ..base.errors import ArgumentTypeError, DTypeError, message
 from ..base.places import parse_place
+from ..ir.program import Value
 from ..ops.arguments import dtype_name
+from .build import OPS
 
 Tensor = _rt.Tensor
 
@@ -34,12 +36,47 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     """
     parse_place("to_tensor", place)
     name = None if dtype is None else dtype_name("to_tensor", dtype)
-    if isinstance(data, Tensor):
+    if _holds_values(data):
+        result = _joined(data, name)
+    elif isinstance(data, Tensor):
         result = _rt.copy(data, name)
     else:
         result = _rt.from_numpy(to_array(data, name), True)
     result.stop_gradient = bool(stop_gradient)
     return result
+
+
+def _holds_values(data: Any) -> bool:
+    """Whether the data is, or holds, something whose elements only a run of the Program that is being recorded knows."""
+    return (
+        isinstance(data, Value)
+        or (isinstance(data, Tensor) and _rt.tracing())
+        or (isinstance(data, (list, tuple)) and any(map(_holds_values, data)))
+    )
+
+
+def _joined(data: Any, name: str | None) -> Any:
+    """The data as one symbolic tensor: items are stacked, those of one element in the shape of the others."""
+    if isinstance(data, (Value, Tensor)):
+        return OPS["clone"](data) if name in (None, _named(data)) else OPS["cast"](data, name)
+    if not isinstance(data, (list, tuple)):
+        return to_tensor(data, name)
+    common = name or np.result_type(*_leaf_dtypes(data)).name
+    parts = [_joined(d, common) for d in data]
+    if len({tuple(p.shape) for p in parts}) > 1:
+        parts = [OPS["reshape"](p, [1]) if all(n == 1 for n in p.shape) else p for p in parts]
+    return OPS["stack"](parts, 0)
+
+
+def _leaf_dtypes(data: Any) -> list[Any]:
+    """NumPy's dtypes of the tensors and numbers in the data."""
+    if isinstance(data, (list, tuple)):
+        return [kind for d in data for kind in _leaf_dtypes(d)]
+    return [dtypes.numpy_dtype(_named(data)) if isinstance(data, (Value, Tensor)) else np.asarray(data).dtype]
+
+
+def _named(tensor: Any) -> str:
+    return str(getattr(tensor.dtype, "name", tensor.dtype))
 
 
 def share_array(array: np.ndarray[Any, Any]) -> Tensor:

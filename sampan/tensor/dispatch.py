@@ -13,12 +13,13 @@ from typing import Any
 from .. import _rt
 from ..autodiff.partition import Partition, partition
 from ..base import dtypes, flags, nest
-from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, SampanError, ShapeError, describe, message
+from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describe, message
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Program, Value
 from ..ir.rewrite import inline
 from ..ops.define import REQUIRED, SCALAR_DTYPES, OpDef, Parameter
 from .expander import RULES, Expander, OperandRule, current_rule, set_rule
+from .inplace import check_inplace, rebinds
 from .location import add_user_location, name_operator
 from .recording import Recorder
 from .watching import Watch
@@ -142,10 +143,6 @@ def layout_of(operand: Any) -> Any:
     return operand.layout if scalar is None else _rt.Layout(scalar, (), ())
 
 
-#: In-place forms that change the dtype: they give their tensor new memory.
-_REBINDING = frozenset({"cast"})
-
-
 class Dispatcher:
     """One operator's public callable, and how its misses are served."""
 
@@ -184,13 +181,13 @@ class Dispatcher:
         operands = operands_of(self.definition, args)
         target = self._target() if self.is_inplace else 0
         inplace = {0: target} if self.is_inplace else updated_operands(self.definition, args)
-        rebinds = self.is_inplace and (self.definition.is_view or self.definition.name in _REBINDING)
+        is_rebound = self.is_inplace and rebinds(self.definition)
         program = traced.program
-        if self.is_inplace and not rebinds:
-            program = self._checked_inplace(program, target)
+        if self.is_inplace and not is_rebound:
+            check_inplace(self.op.__name__, self.definition, program.inputs[target], program.outputs[0])
             self._require_own_elements(operands[target])
-        view = self.definition.is_view if not self.is_inplace else rebinds
-        return make_entry(program, traced.structure, operands, view, inplace, rebinds)
+        view = self.definition.is_view if not self.is_inplace else is_rebound
+        return make_entry(program, traced.structure, operands, view, inplace, is_rebound)
 
     def _target(self) -> int:
         """The operand that an in-place form writes into."""
@@ -228,26 +225,6 @@ class Dispatcher:
             return ArgumentTypeError(message(f"{self.op.__name__}(): {missing} is None", "it must be a tensor"))
         shown = ", ".join(f"{p.name}={describe(v)}" for p, v in zip(self.definition.parameters, args, strict=True))
         return kind(message(f"{self.op.__name__}({shown}): an argument has a type or value that it does not take", str(error)))
-
-    def _checked_inplace(self, program: Program, operand: int) -> Program:
-        target, result = program.inputs[operand], program.outputs[0]
-        if result.shape != target.shape:
-            raise ShapeError(
-                message(
-                    f"{self.op.__name__}(): the result has shape {list(result.shape)} and x {list(target.shape)}",
-                    "an in-place operator cannot change the shape of its tensor",
-                    f"use {self.definition.name}() without the underscore",
-                )
-            )
-        if result.dtype != target.dtype:
-            raise DTypeError(
-                message(
-                    f"{self.op.__name__}(): the result is {result.dtype} and x {target.dtype}",
-                    "an in-place operator cannot change the dtype of its tensor",
-                    f"use {self.definition.name}() without the underscore, or cast x first",
-                )
-            )
-        return program
 
 
 def make_entry(

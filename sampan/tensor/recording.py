@@ -14,12 +14,14 @@ import numpy as np
 
 from .. import _rt
 from ..base import dtypes, nest
-from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, ShapeError, UnsupportedError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, ShapeError, message
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Block, Op, Value
 from ..ops.catalog import TABLE
-from ..ops.define import OPERATORS, SCALAR_DTYPES, OpDef, operator_named
+from ..ops.define import OPERATORS, SCALAR_DTYPES, OpDef
+from .aliases import Aliases, is_view
 from .expander import Expander, current_rule
+from .inplace import check_inplace, rebinds
 from .location import add_user_location, user_location
 from .replay import DYNAMIC, FUNCTIONS, PRECISION, WRITES, Operand, RecordedFunction, expand_call, map_attribute
 from .variable import PROBES, UNKNOWN, Variable
@@ -48,6 +50,8 @@ class Recorder(Builder):
         if parent is None:
             #: Tensors that calls used, and their arguments, by id.
             self.tensors: dict[int, tuple[Any, Variable]] = {}
+            #: Which Variables share memory in eager mode.
+            self.aliases = Aliases()
             #: ids of tensors that were made while recording: writes to them end with the run.
             self.temporaries: set[int] = set()
             self._name_counts: dict[str, int] = {}
@@ -71,6 +75,7 @@ class Recorder(Builder):
 
     def resolve(self, variable: Variable) -> Variable:
         """What the Variable is at this place of the Program."""
+        self.root.aliases.require_fresh(variable)
         found = self.versions.get(id(variable))
         if found is not None:
             return found
@@ -101,14 +106,14 @@ class Recorder(Builder):
 
     def write(self, target: Variable, new: Variable) -> None:
         """From here on, the target is the new Variable."""
-        if target.op is not None and _is_view(target.op) and target.recorder is self:
-            raise UnsupportedError(
-                message(
-                    f"{target!r} is a view of another Variable and is written in place",
-                    "a Program has no shared memory, so the other would not change",
-                    "write into the Variable itself, as in x[...] = value, or clone() the view first",
-                )
-            )
+        self.root.aliases.written(target, new, self._again, self.set_version)
+        self.set_version(target, new)
+
+    def _again(self, op: Op, operand: Variable) -> Op:
+        return self._append(op.name, (operand,), op.attributes)[0]
+
+    def set_version(self, target: Variable, new: Variable) -> None:
+        """From here on, the target is the new Variable, and nothing that shares memory with it changes."""
         self.versions[id(target)] = new
         target.latest = new
         if target.recorder is not self:
@@ -209,8 +214,16 @@ class Recorder(Builder):
         outputs = iter(op.outputs)
         result = nest.map_structure(lambda leaf: None if leaf is None else next(outputs), structure)
         if is_inplace:
-            self.write(self.variable_of(args[0]), result)
-            return args[0]
+            k = definition.inplace_parameter
+            if rebinds(definition):
+                self.root.aliases.reshaped(self.variable_of(args[k]))
+                self.set_version(self.variable_of(args[k]), result)
+            else:
+                check_inplace(f"{definition.name}_", definition, bound[k], result)
+                self.write(self.variable_of(args[k]), result)
+            return args[k]
+        if definition.is_view:
+            self.root.aliases.note(self.variable_of(args[0]), op)
         written = [
             v
             for name in definition.updates
@@ -249,6 +262,8 @@ class Recorder(Builder):
         op, structure = self._append(function.name, tuple(inputs), attributes)
         outputs = iter(op.outputs)
         result = nest.map_structure(lambda leaf: next(outputs) if isinstance(leaf, Value) else leaf, structure)
+        if is_view(op):
+            self.root.aliases.note(self.variable_of(handles[0]), op)
         for k, new in zip(op.attributes.get(WRITES, ()), outputs, strict=True):
             self.write(self.variable_of(handles[k]), new)  # type: ignore[arg-type]
         return result
@@ -321,13 +336,6 @@ class Recorder(Builder):
         shapes = [[tuple(leaf.shape) for leaf in run[0]] for run in runs]
         types = [(v.dtype, [s[n] for s in shapes], v.weak) for n, v in enumerate(runs[0][0])]
         return types, runs[0][1], runs[0][2], runs[0][3]
-
-
-def _is_view(op: Op) -> bool:
-    if op.name == "getitem":
-        return len(op.inputs) == 1
-    definition = operator_named(op.name)
-    return definition is not None and definition.is_view
 
 
 def _without_probes(text: str) -> str:
