@@ -147,9 +147,10 @@ class FunctionRewriter:
         for number, statement in enumerate(block):
             rest = block[number + 1 :]
             if isinstance(statement, (ast.If, ast.While, ast.For)):
+                leaves = bool(exits(statement))  # before its blocks are rewritten
                 functions, call = self._control(statement)
                 made += functions
-                if exits(statement):
+                if leaves:
                     return made + self._leaving(call, rest, place, statement)
                 made.append(at(ast.Expr(call), statement))
             elif isinstance(statement, (ast.Return, ast.Break, ast.Continue)):

@@ -337,6 +337,38 @@ def newton(x):
     return guess
 
 
+def view_of_what_is_written(x):
+    x = x * 1
+    v = x.transpose([1, 0])
+    first = v[0]
+    x[0] = 5.0
+    return v, v.sum(), first
+
+
+def write_in_a_branch_is_seen_by_a_view(x):
+    y = x * 1
+    v = y.unsqueeze(0)
+    if y.sum() > 0:
+        y.add_(paddle.ones([]))
+    return v * 1, y
+
+
+def only_the_written_view_is_read(x):
+    h = (x * 2).flatten()
+    h = paddle.nn.functional.relu_(h)
+    return h
+
+
+def parts_are_copies(x):
+    parts = (x * 1).split(2, axis=0)
+    return parts[1] * 2
+
+
+def tensors_of_tensors(x):
+    n = paddle.to_tensor([x.sum(), 2.0])
+    return n, paddle.to_tensor([[x[0], 1], [2, x[1]]], dtype="float64"), paddle.to_tensor(x)
+
+
 CASES = [
     (both_assign, UP), (both_assign, DOWN), (elif_chain, UP), (elif_chain, DOWN), (elif_chain, UP * 10), (elif_chain, UP / 2),
     (early_return, UP), (early_return, DOWN), (early_return, DOWN / 4), (while_with_counter, UP, tensor(3, dtype="int64")),
@@ -351,7 +383,8 @@ CASES = [
     (plain_loop, UP), (zipped, UP, UP + 1), (casts, tensor(2.5, 3.0)), (number_in_place_of_a_tensor, tensor(False, dtype="bool"), tensor(1.0)),
     (state_in_containers, UP, tensor(4, dtype="int64")), (recursive, UP), (recursive, UP * 5), (match_statement, UP), (match_statement, DOWN),
     (generator, UP), (starred, UP), (starred, DOWN), (conditional_expression_is_lazy, UP), (conditional_expression_is_lazy, UP * 0),
-    (unbinds, UP), (unbinds, DOWN), (newton, tensor(2.0, 9.0)),
+    (unbinds, UP), (unbinds, DOWN), (view_of_what_is_written, ROWS[:2]), (write_in_a_branch_is_seen_by_a_view, UP), (write_in_a_branch_is_seen_by_a_view, DOWN),
+    (only_the_written_view_is_read, ROWS), (parts_are_copies, ROWS[:2]), (tensors_of_tensors, UP), (newton, tensor(2.0, 9.0)),
 ]  # fmt: skip
 
 

@@ -145,6 +145,45 @@ def mixed_ands(x):
     return x.sum() > 0 and x
 
 
+def reads_what_a_view_wrote(x):
+    y = x * 2
+    first = y[:1]
+    first.add_(x[:1])
+    return y
+
+
+def reads_a_reshape_of_what_was_written(x):
+    y = x * 2
+    v = y.reshape([2, 1])
+    y.add_(x)
+    return v * 1
+
+
+def writes_a_view_of_an_argument(x):
+    x[:1].add_(x[1:])
+    return x
+
+
+SHARING = [
+    (reads_what_a_view_wrote, "read after"),
+    (reads_a_reshape_of_what_was_written, "read after"),
+    (writes_a_view_of_an_argument, "is a view of"),
+]
+
+
+@pytest.mark.parametrize("case", SHARING, ids=lambda c: c[0].__name__)
+def test_shared_memory_that_a_program_does_not_have_is_refused(case):
+    with pytest.raises(NotImplementedError, match=case[1]):
+        recorded(case[0], X)
+
+
+def test_in_place_forms_keep_shape_and_dtype():
+    for function in (lambda x: x.equal_(x), lambda x: x[:1].clone().add_(x)):
+        for run in (function, lambda x: recorded(function, x)):  # noqa: B023
+            with pytest.raises((TypeError, ValueError), match="an in-place operator cannot change"):
+                run(X)
+
+
 REFUSED = [
     (undefined, X, "'y' is not set", "set 'y' before"), (differing_types, X, "'y' differs", "same type"), (differing_dtypes, X, "'y' differs", "astype"),
     (differing_ranks, X, r"shape is \[2\].*\[\]", "axes"), (tensor_or_none, X, "'m' differs.*None", "same type"),
