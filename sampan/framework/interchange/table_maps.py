@@ -45,7 +45,7 @@ floor
 ~fmax | elementwise_fmax(X, Y)
 ~fmin | elementwise_fmin(X, Y)
 gammaln | gammaln(x=x) -> out
-~gammaincc | gammaincc(x=x, y=y) -> out
+gammaincc | - | gammaincc(x, y)
 gelu | gelu(X) {approximate:b}
 hardshrink | hard_shrink(X) {threshold:f}
 hardsigmoid | hard_sigmoid(X) {slope:f, offset:f}
@@ -139,6 +139,17 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 def write_where(emit: Any, condition: Any, x: Any, y: Any) -> Any:
     operands = emit.broadcast(condition, *emit.promoted(x, y))
     return NotImplemented if operands is None else emit("where", dict(zip(("Condition", "X", "Y"), operands, strict=True)), {})
+
+
+@row("gammaincc(x=x, y=y) -> out")
+def gammaincc(x: Any, y: Any) -> Any:
+    return OPS["gammaincc"](x, y)
+
+
+@writes("gammaincc")
+def write_gammaincc(emit: Any, x: Any, y: Any) -> Any:
+    operands = emit.broadcast(*emit.promoted(x, y))
+    return NotImplemented if operands is None else emit("gammaincc", dict(zip("xy", operands, strict=True)), {}, ("out",))
 
 
 @row("atan2(X1=x, X2=y)")
