@@ -182,6 +182,51 @@ def write_conv_transpose(
 
 
 @row(
+    "deformable_conv(Input=input, Offset=offset, Filter=filter, Mask=mask) -> Output;"
+    "deformable_conv_v1(Input=input, Offset=offset, Filter=filter) -> Output",
+    "deformable_conv(input, offset, filter, mask)",
+    tensors="input offset filter mask",
+)
+def deformable_conv(
+    input: Any,
+    offset: Any,
+    filter: Any,
+    mask: Any = None,
+    strides: Any = (1, 1),
+    paddings: Any = (0, 0),
+    dilations: Any = (1, 1),
+    deformable_groups: int = 1,
+    groups: int = 1,
+    im2col_step: int = 1,  # how many images PaddlePaddle takes at once: it changes no result
+) -> Any:
+    function = OPS["deform_conv2d"]
+    return function(input, offset, filter, None, list(strides), list(paddings), list(dilations), deformable_groups, groups, mask)
+
+
+@writes("deform_conv2d")
+def write_deform_conv(
+    emit: Any,
+    x: Any,
+    offset: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    deformable_groups: int,
+    groups: int,
+    mask: Any,
+) -> Any:
+    attributes = {
+        "strides:I": _per_axis(stride, 2), "paddings:I": _per_axis(padding, 2), "dilations:I": _per_axis(dilation, 2),
+        "deformable_groups:i": deformable_groups, "groups:i": groups, "im2col_step:i": 1,
+    }  # fmt: skip
+    operands = {"Input": x, "Offset": offset, "Filter": weight} | ({} if mask is None else {"Mask": mask})
+    y = emit("deformable_conv_v1" if mask is None else "deformable_conv", operands, attributes, ("Output",))
+    return with_bias(emit, y, bias, 1)
+
+
+@row(
     "pool2d(X) {ksize=kernel_size};pool3d(X) {ksize=kernel_size}",
     "pool2d(x, kernel_size:I);pool3d(x)",
     tensors="x",
