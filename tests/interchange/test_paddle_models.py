@@ -28,6 +28,9 @@ EXCEPTIONS = {
     "lstsq": "PaddlePaddle's file lacks results", "hsigmoid_loss": "PaddlePaddle adds log(2) for each node that a short path lacks",
 }  # fmt: skip
 
+#: Single calls that the real one's .pdmodel cannot hold.
+LOST_IN_PDMODEL = {"nanmedian.3": "the positions are not among the operator's results", "nanmedian.4": "the same"}
+
 
 def results_of(saved, arrays):
     with sampan.no_grad():
@@ -73,7 +76,7 @@ def test_every_operator_that_the_real_one_saves_gives_its_results(suffix, tmp_pa
         results = pickle.load(file)
     wrong = {}
     for name, (fed, expected, why_not) in results.items():
-        if why_not is not None:
+        if why_not is not None or (suffix == "pdmodel" and name.removesuffix(".pdmodel") in LOST_IN_PDMODEL):
             continue
         found = results_of(read_saved(str(tmp_path / name)), fed)
         differences = [d for d in map(difference, found, expected) if d]

@@ -219,8 +219,10 @@ def norm(x: Any, axis: int = -1, epsilon: float = 1e-10) -> Any:
     return OPS["divide"](x, length), length
 
 
-@row("nanmedian(X) {axis:A} -> Out", "nanmedian(x) {axis:A}")
+@row("nanmedian(X) {axis:A} -> Out, MedianIndex", "nanmedian(x) {axis:A}")
 def nanmedian(x: Any, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
+    if isinstance(axis, (list, tuple)) and len(axis) == 1:  # of one axis there is a position too
+        (axis,) = axis
     return OPS["nanmedian"](x, axis, keepdim, mode)
 
 
