@@ -248,6 +248,11 @@ class Central {
     give_up_cached();
   }
 
+  void require_allocatable(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    if (bytes > limit_) refuse(bytes, 0);
+  }
+
   void set_limit(size_t bytes) {
     std::lock_guard lock(mutex_);
     limit_ = bytes ? bytes : machine_memory();
@@ -524,6 +529,8 @@ void free_block(void* block, size_t bytes) noexcept {
 }
 
 #endif
+
+void require_allocatable(size_t size_bytes) { Central::get().require_allocatable(size_bytes); }
 
 MemoryStats memory_stats() { return Central::get().stats(); }
 

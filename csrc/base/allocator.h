@@ -7,6 +7,8 @@ namespace sampan {
 
 // A 64-byte aligned block, not initialised. Raises Error(kMemory) when the limit or the system refuses.
 void* allocate_block(size_t size_bytes);
+// Raises as allocate_block() does when not even an empty process could meet the request. Allocates nothing.
+void require_allocatable(size_t size_bytes);
 // size_bytes is what was asked for. Any thread may free any block.
 void free_block(void* block, size_t size_bytes) noexcept;
 

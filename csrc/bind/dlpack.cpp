@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/exit.h"
 #include "exec/copy.h"
 
 namespace sampan {
@@ -128,9 +129,8 @@ void release_import(Storage* s) {
   auto* m = static_cast<M*>(s->context);
   if (!m->deleter || !Py_IsInitialized()) return;
   // The producer's deleter may be Python's own.
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const PythonLock lock;
   m->deleter(m);
-  PyGILState_Release(gil);
 }
 
 template <class M>

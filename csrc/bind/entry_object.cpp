@@ -67,7 +67,7 @@ class PythonBackward final : public BackwardBuilder {
       if (g) layouts.append(take(wrap_layout(g->layout)));
     }
     GradModeScope mode(true);
-    const nb::object made = make_backward_(mask_of(grads), nb::tuple(layouts));
+    const nb::object made = stopping_at_exit([&] { return make_backward_(mask_of(grads), nb::tuple(layouts)); });
     BackwardPlanHandle* handle = nullptr;
     if (!nb::try_cast(made, handle) || !handle) {
       throw Error(ErrorKind::kType, "make_backward of " + entry_->op_name + " must return a BackwardPlan, not " + Py_TYPE(made.ptr())->tp_name);
@@ -83,7 +83,7 @@ class PythonBackward final : public BackwardBuilder {
     for (const auto& g : grads) present.push_back(static_cast<bool>(g));
     auto found = recorded_.find(present);
     if (found == recorded_.end()) {
-      const nb::object pair = backward_op(mask_of({grads.data(), grads.size()}));
+      const nb::object pair = stopping_at_exit([&] { return backward_op(mask_of({grads.data(), grads.size()})); });
       if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2 || !is_op(PyTuple_GET_ITEM(pair.ptr(), 0))) {
         throw Error(ErrorKind::kType, "backward_op of " + entry_->op_name + " must return (Op, targets)");
       }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "bind/convert.h"
 #include "bind/eager.h"
+#include "bind/exit.h"
 #include "bind/op_call.h"
 #include "eager/engine.h"
 #include "eager/tape.h"
@@ -78,7 +79,7 @@ class PythonHook final : public GradHook {
   explicit PythonHook(nb::object function) : function_(std::move(function)) {}
   Ref<Tensor> call(const Ref<Tensor>& gradient) override {
     const nb::object function = function_;  // it may remove itself
-    const nb::object result = function(take(wrap(gradient)));
+    const nb::object result = stopping_at_exit([&] { return function(take(wrap(gradient))); });
     if (result.is_none()) return nullptr;
     Tensor* t = unwrap(result.ptr());
     if (!t) throw Error(ErrorKind::kType, std::string("a gradient hook must return a Tensor or None, not ") + Py_TYPE(result.ptr())->tp_name);
@@ -114,9 +115,9 @@ struct PackedObject final : RefCounted {
 class PythonSavedHooks final : public SavedHooks {
  public:
   PythonSavedHooks(nb::object pack, nb::object unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {}
-  Ref<RefCounted> pack(Ref<Tensor> tensor) override { return make_ref<PackedObject>(pack_(take(wrap(std::move(tensor))))); }
+  Ref<RefCounted> pack(Ref<Tensor> tensor) override { return make_ref<PackedObject>(stopping_at_exit([&] { return pack_(take(wrap(std::move(tensor)))); })); }
   Ref<Tensor> unpack(RefCounted& packed) override {
-    const nb::object result = unpack_(static_cast<PackedObject&>(packed).object);
+    const nb::object result = stopping_at_exit([&] { return unpack_(static_cast<PackedObject&>(packed).object); });
     Tensor* t = unwrap(result.ptr());
     if (!t) throw Error(ErrorKind::kType, std::string("the unpack hook must return a Tensor, not ") + Py_TYPE(result.ptr())->tp_name);
     return Ref<Tensor>(t);
@@ -163,7 +164,7 @@ class PythonNode final : public Node {
     if (!saved_.empty()) args.append(nb::tuple(saved));
     for (const auto& g : grads) args.append(wrap_or_none(g));
     const nb::object function = function_;
-    const nb::object result = function(*args);
+    const nb::object result = stopping_at_exit([&] { return function(*args); });
     std::vector<Ref<Tensor>> made;
     if (nb::isinstance<nb::tuple>(result) || nb::isinstance<nb::list>(result)) {
       for (nb::handle o : result) made.push_back(one_gradient(o));
@@ -370,8 +371,6 @@ nb::object hook_handle(Ref<GradHook> hook) { return nb::cast(HookHandle{std::mov
 nb::object wrap_node(Ref<Node> node) { return nb::cast(NodeHandle{std::move(node)}); }
 
 void bind_graph(nb::module_& m) {
-  eager_host.unlock = [] { return static_cast<void*>(PyEval_SaveThread()); };
-  eager_host.relock = [](void* token) { PyEval_RestoreThread(static_cast<PyThreadState*>(token)); };
   eager_host.call_site = find_call_site;
 
   nb::class_<HookHandle>(m, "HookHandle", "Removes a hook.").def("remove", &HookHandle::remove, "True the first time.");

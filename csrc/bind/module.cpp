@@ -6,6 +6,7 @@ NB_MODULE(_rt, m) {
   if (sampan::make_dtype_type(m.ptr()) < 0 || sampan::make_storage_type(m.ptr()) < 0 || sampan::make_tensor_type(m.ptr()) < 0) throw nanobind::python_error();
   sampan::bind_errors(m);
   sampan::bind_process(m);
+  sampan::bind_exit(m);
   sampan::bind_tensor(m);
   sampan::bind_numpy(m);
   sampan::bind_dlpack(m);

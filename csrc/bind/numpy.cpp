@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/exit.h"
+#include "eager/state.h"
 #include "exec/copy.h"
 
 namespace sampan {
@@ -73,9 +75,8 @@ DType dtype_of(const PyArrayObject* array) {
 
 void release_object(Storage* s) {
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const PythonLock lock;
   Py_DECREF(static_cast<PyObject*>(s->context));
-  PyGILState_Release(gil);
 }
 
 // A tensor over the array's own memory, which it keeps alive. Strides must be whole elements.
@@ -118,7 +119,7 @@ nb::object from_numpy(nb::handle source, bool copy, nb::handle dtype) {
   if (PyArray_NBYTES(array) < kReleaseLockBytes) return take(wrap(copy_tensor(*view, to)));
   Ref<Tensor> result;
   {
-    nb::gil_scoped_release release;
+    const UnlockScope unlock(true);
     result = copy_tensor(*view, to);
   }
   return take(wrap(std::move(result)));

@@ -50,9 +50,11 @@ PyObject* tensor_from_numpy(PyObject* o) {
     from_numpy = runtime ? PyObject_GetAttrString(runtime.get(), "from_numpy") : nullptr;
     if (!from_numpy) return nullptr;
   }
-  if (PyObject_TypeCheck(o, numpy_array_type)) return PyObject_CallOneArg(from_numpy, o);
-  Owned array(PyObject_CallMethod(o, "__array__", nullptr));
-  return array ? PyObject_CallOneArg(from_numpy, array.get()) : nullptr;
+  return stopping_at_exit([o]() -> PyObject* {
+    if (PyObject_TypeCheck(o, numpy_array_type)) return PyObject_CallOneArg(from_numpy, o);
+    Owned array(PyObject_CallMethod(o, "__array__", nullptr));
+    return array ? PyObject_CallOneArg(from_numpy, array.get()) : nullptr;
+  });
 }
 
 void clear_interned_objects() {
@@ -376,7 +378,7 @@ PyObject* read_item(PyObject* o) {
 
 // A copy of an attribute in which tensors and NumPy values are Python numbers and lists.
 PyObject* read_attribute(PyObject* o) {
-  if (is_tensor(o) || is_numpy_value(o)) return PyObject_CallMethod(o, "tolist", nullptr);
+  if (is_tensor(o) || is_numpy_value(o)) return stopping_at_exit([o] { return PyObject_CallMethod(o, "tolist", nullptr); });
   if (!PyTuple_Check(o) && !PyList_Check(o)) return Py_NewRef(o);
   const Py_ssize_t count = PySequence_Fast_GET_SIZE(o);
   Owned copy(PyTuple_New(count));

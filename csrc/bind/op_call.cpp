@@ -115,7 +115,8 @@ PyObject* run_call(OpCall& call, const Ref<Entry>& entry, bool is_first) {
 PyObject* call_static(OpCall& call) {
   if (!call.op.static_handler) return raise_argument_error(call.op, "takes Tensors and has no form for static programs");
   Owned args(call.values_tuple());
-  return args ? PyObject_CallFunctionObjArgs(call.op.static_handler, reinterpret_cast<PyObject*>(&call.op), args.get(), nullptr) : nullptr;
+  if (!args) return nullptr;
+  return stopping_at_exit([&] { return PyObject_CallFunctionObjArgs(call.op.static_handler, reinterpret_cast<PyObject*>(&call.op), args.get(), nullptr); });
 }
 
 PyObject* call_miss(OpCall& call) {
@@ -129,7 +130,7 @@ PyObject* call_miss(OpCall& call) {
   if (!call.gather(tensors.data(), scalars)) return nullptr;  // a wrong number is better found before a compilation
   Owned args(call.values_tuple());
   if (!args) return nullptr;
-  Owned made(PyObject_CallFunctionObjArgs(call.op.miss, reinterpret_cast<PyObject*>(&call.op), args.get(), nullptr));
+  Owned made(stopping_at_exit([&] { return PyObject_CallFunctionObjArgs(call.op.miss, reinterpret_cast<PyObject*>(&call.op), args.get(), nullptr); }));
   if (!made) return nullptr;
   if (PyObject* value = immediate_value(made.get())) return Py_NewRef(value);
   const Ref<Entry> entry = entry_of(made.get());

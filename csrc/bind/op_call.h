@@ -1,5 +1,6 @@
 // One call of an op on its way from Python objects to tensors. Lives on the stack.
 #pragma once
+#include "bind/exit.h"
 #include "bind/op.h"
 
 namespace sampan {
@@ -118,7 +119,9 @@ PyObject* tensor_from_numpy(PyObject* o);
 bool is_numpy_value(PyObject* o);
 
 // Calls an op from C++ with positional arguments.
-inline PyObject* call_op(PyObject* op, PyObject* const* args, size_t count) { return PyObject_Vectorcall(op, args, count, nullptr); }
+inline PyObject* call_op(PyObject* op, PyObject* const* args, size_t count) {
+  return stopping_at_exit([=] { return PyObject_Vectorcall(op, args, count, nullptr); });
+}
 
 // Forgets the numbers of interned attribute objects, and with them every signature.
 void clear_interned_objects();

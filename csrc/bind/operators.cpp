@@ -49,7 +49,7 @@ PyObject* not_implemented() { return Py_NewRef(Py_NotImplemented); }
 
 PyObject* call_two(PyObject* function, PyObject* a, PyObject* b) {
   PyObject* args[] = {a, b};
-  return PyObject_Vectorcall(function, args, 2, nullptr);
+  return call_op(function, args, 2);
 }
 
 // The slot is called with the Tensor on either side. The op takes its operands in the order they are written in.
@@ -82,7 +82,7 @@ PyObject* in_place_ternary(PyObject* a, PyObject* b, PyObject*) {
 
 template <Operator kUnary>
 PyObject* unary(PyObject* a) {
-  if (operators[kUnary]) return PyObject_CallOneArg(operators[kUnary], a);
+  if (operators[kUnary]) return call_op(operators[kUnary], &a, 1);
   return PyErr_Format(PyExc_TypeError, "%s is not registered", operator_names[kUnary]);
 }
 
@@ -229,7 +229,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     return -1;
   }
   PyObject* args[] = {self, index, value};
-  Owned done(PyObject_Vectorcall(set_handler, args, 3, nullptr));
+  Owned done(call_op(set_handler, args, 3));
   return done ? 0 : -1;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "bind/exit.h"
+
 namespace sampan {
 
 // An owned reference.
@@ -30,7 +32,7 @@ class Owned {
 
 // The text that convert (PyObject_Str, PyObject_Repr) makes of o; leaves no Python error behind.
 inline std::string text_of(PyObject* (*convert)(PyObject*), PyObject* o) {
-  Owned text(convert(o));
+  Owned text(stopping_at_exit([=] { return convert(o); }));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (utf8) return utf8;
   PyErr_Clear();

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/exit.h"
+#include "eager/state.h"
 
 namespace sampan {
 
@@ -28,12 +30,12 @@ class PythonFunction final : public HostFunction {
       function_.release();
       return;
     }
-    nb::gil_scoped_acquire lock;
+    const PythonLock lock;
     function_.reset();
   }
   void call(const std::vector<Ref<Tensor>>& inputs, const std::vector<Ref<Tensor>>& outputs) const override {
-    nb::gil_scoped_acquire lock;
-    function_(list_of(inputs), list_of(outputs));
+    const PythonLock lock;
+    stopping_at_exit([&] { function_(list_of(inputs), list_of(outputs)); });
   }
 
  private:
@@ -172,10 +174,8 @@ nb::list run(const PlanHandle& self, nb::handle tensors) {
     }
   }
   std::vector<Ref<Tensor>> results(plan->outputs.size());
-  if (plan->should_release_lock) {
-    nb::gil_scoped_release release;
-    plan->run(inputs.data(), results.data());
-  } else {
+  {
+    const UnlockScope unlock(plan->should_release_lock);
     plan->run(inputs.data(), results.data());
   }
   nb::list list;

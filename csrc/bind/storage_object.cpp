@@ -1,5 +1,7 @@
 #include "bind/tensor_object.h"
 
+#include "bind/exit.h"
+
 namespace sampan {
 
 PyTypeObject* storage_type = nullptr;
@@ -11,11 +13,10 @@ Storage* storage_of(PyObject* self) { return reinterpret_cast<StorageObject*>(se
 // A shared segment outlives the buffer it came through; the buffer is released with the last reference, on any thread.
 void release_buffer(Storage* s) {
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const PythonLock lock;
   auto* view = static_cast<Py_buffer*>(s->context);
   PyBuffer_Release(view);
   delete view;
-  PyGILState_Release(gil);
 }
 
 PyObject* storage_from_buffer(PyObject*, PyObject* exporter) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/exit.h"
 #include "eager/view.h"
 #include "exec/copy.h"
 
@@ -22,7 +23,7 @@ struct LayoutHandle {
 template <class F>
 auto unlocked(int64_t bytes, F&& work) {
   if (bytes < kReleaseLockBytes) return work();
-  nb::gil_scoped_release release;
+  const UnlockScope unlock(true);
   return work();
 }
 
@@ -151,17 +152,19 @@ Ref<const Layout> to_layout(nb::handle o) {
 }
 
 int64_t to_int(nb::handle o) {
-  const nb::object index = take(PyNumber_Index(o.ptr()));
+  const nb::object index = take(stopping_at_exit([o] { return PyNumber_Index(o.ptr()); }));
   const int64_t v = PyLong_AsLongLong(index.ptr());
   if (v == -1 && PyErr_Occurred()) throw nb::python_error();
   return v;
 }
 
 std::vector<int64_t> to_sizes(nb::handle o) {
-  const nb::object items = take(PySequence_Fast(o.ptr(), "expected a list or tuple of integers"));
-  const auto n = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
+  if (!PySequence_Check(o.ptr())) throw Error(ErrorKind::kType, std::string("expected a list or tuple of integers, not ") + Py_TYPE(o.ptr())->tp_name);
+  // A tuple, since an item's __index__ may change the list.
+  const nb::object items = take(PySequence_Tuple(o.ptr()));
+  const auto n = static_cast<size_t>(PyTuple_GET_SIZE(items.ptr()));
   std::vector<int64_t> sizes(n);
-  for (size_t i = 0; i < n; ++i) sizes[i] = to_int(PySequence_Fast_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)));
+  for (size_t i = 0; i < n; ++i) sizes[i] = to_int(PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)));
   return sizes;
 }
 

@@ -32,13 +32,16 @@ struct NativeCall {
 
 using NativeFactory = std::function<std::unique_ptr<NativeOp>(const NativeCall&)>;
 
+// What a native can write to; anything else is refused before its factory sees the call.
+enum class OutputStrides : uint8_t { kDense, kAny };
+
 // One registry; only csrc/kernels registers. Raises Error(kNotImplemented) for an unknown name.
-void register_native(const std::string& name, NativeFactory factory);
+void register_native(const std::string& name, NativeFactory factory, OutputStrides strides);
 std::unique_ptr<NativeOp> make_native(const std::string& name, const NativeCall& call);
 std::vector<std::string> native_names();
 
 struct RegisterNative {
-  RegisterNative(const char* name, NativeFactory f) { register_native(name, std::move(f)); }
+  RegisterNative(const char* name, NativeFactory f, OutputStrides strides = OutputStrides::kDense) { register_native(name, std::move(f), strides); }
 };
 
 }  // namespace sampan

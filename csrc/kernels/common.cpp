@@ -67,6 +67,14 @@ Dims CallReader::list(const char* name, const Dims& otherwise) {
   return *v;
 }
 
+Dims CallReader::steps(const char* name, const Dims& otherwise, int64_t lowest) {
+  const Dims values = list(name, otherwise);
+  for (const int64_t v : values) {
+    if (v < lowest || v > INT32_MAX) fail(ErrorKind::kValue, std::string(name) + " is " + shape_text(values) + "; it must lie between " + std::to_string(lowest) + " and 2^31 - 1");
+  }
+  return values;
+}
+
 int CallReader::axis(int64_t otherwise, int rank) {
   const int64_t a = integer("axis", otherwise), n = std::max(rank, 1);
   if (a < -n || a >= n) fail(ErrorKind::kValue, "axis is " + std::to_string(a) + "; it must lie between " + std::to_string(-n) + " and " + std::to_string(n - 1));

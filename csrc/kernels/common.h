@@ -22,6 +22,9 @@ inline Dims strides_of(const Layout& l) { return {l.strides, l.strides + l.rank}
 Dims row_major_strides(const Dims& shape);
 int64_t product(const int64_t* first, const int64_t* last);
 
+// An index that was found to lie in [0, limit), read again: another thread may have written it since.
+SAMPAN_INLINE int64_t within(int64_t index, int64_t limit) { return static_cast<uint64_t>(index) < static_cast<uint64_t>(limit) ? index : 0; }
+
 // Reads one call's attributes and operands, and fails with the native's name and the operands' shapes.
 class CallReader {
  public:
@@ -32,6 +35,8 @@ class CallReader {
   double real(const char* name, double otherwise);
   std::string text(const char* name, const std::string& otherwise);
   Dims list(const char* name, const Dims& otherwise);
+  // A list of numbers from `lowest` to 2^31 - 1, whose sums and products with sizes then fit in 64 bits.
+  Dims steps(const char* name, const Dims& otherwise, int64_t lowest);
   // An axis in [0, rank); rank 0 counts as 1.
   int axis(int64_t otherwise, int rank);
   void no_more_attributes() const;

@@ -13,10 +13,10 @@ ConvShape read_conv_shape(CallReader& call, const Layout& x, const Dims& weight,
     call.fail(ErrorKind::kShape, "x, weight and the output need 3, 4 or 5 axes, all alike");
   if (dtype_kind(x.dtype) != 'f') call.fail(ErrorKind::kDType, "convolutions are of floating dtypes");
   const size_t n = static_cast<size_t>(s.spatial);
-  s.strides = call.list("strides", Dims(n, 1));
-  s.dilations = call.list("dilations", Dims(n, 1));
-  s.padding_low = call.list("padding_low", Dims(n, 0));
-  s.padding_high = call.list("padding_high", Dims(n, 0));
+  s.strides = call.steps("strides", Dims(n, 1), 1);
+  s.dilations = call.steps("dilations", Dims(n, 1), 1);
+  s.padding_low = call.steps("padding_low", Dims(n, 0), 0);
+  s.padding_high = call.steps("padding_high", Dims(n, 0), 0);
   s.groups = call.integer("groups", 1);
   s.batch = x.shape[0];
   s.in_channels = x.shape[1];
@@ -28,8 +28,7 @@ ConvShape read_conv_shape(CallReader& call, const Layout& x, const Dims& weight,
     call.fail(ErrorKind::kShape, "with groups = " + std::to_string(s.groups) + " a weight " + shape_text(weight) + " does not fit " + std::to_string(s.in_channels) + " input channels");
   if (out.shape[0] != s.batch || out.shape[1] != s.out_channels) call.fail(ErrorKind::kShape, "batch or channels of the output do not fit");
   for (size_t d = 0; d < n; ++d) {
-    if (s.strides[d] < 1 || s.dilations[d] < 1) call.fail(ErrorKind::kValue, "strides and dilations must be at least 1");
-    if (s.padding_low[d] < 0 || s.padding_high[d] < 0) call.fail(ErrorKind::kValue, "padding must not be negative; slice instead");
+    if (s.kernel[d] > INT32_MAX) call.fail(ErrorKind::kShape, "a kernel has at most 2^31 - 1 elements along an axis");
     const int64_t reach = s.in[d] + s.padding_low[d] + s.padding_high[d] - (s.dilations[d] * (s.kernel[d] - 1) + 1);
     if (s.kernel[d] < 1 || reach < 0 || reach / s.strides[d] + 1 != s.out[d])
       call.fail(ErrorKind::kShape, "spatial axis " + std::to_string(d) + ": input " + std::to_string(s.in[d]) + ", kernel " + std::to_string(s.kernel[d]) + " and output " +

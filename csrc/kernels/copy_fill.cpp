@@ -65,7 +65,7 @@ const RegisterNative copy_native("copy", [](const NativeCall& call) -> std::uniq
     throw Error(ErrorKind::kShape, "copy: the input is " + layout_text(s) + " and the output " + layout_text(d) + "; their shapes must be equal");
   }
   return std::make_unique<CopyOp>(call);
-});
+}, OutputStrides::kAny);
 
 // Attributes: value (int or float), imaginary (for complex outputs).
 const RegisterNative fill_native("fill", [](const NativeCall& call) -> std::unique_ptr<NativeOp> {
@@ -75,7 +75,7 @@ const RegisterNative fill_native("fill", [](const NativeCall& call) -> std::uniq
   if (it == call.attributes.end()) throw Error(ErrorKind::kValue, "fill needs the attribute 'value'");
   if (const auto* v = std::get_if<int64_t>(&it->second); v && !call.attributes.count("imaginary")) return std::make_unique<FillOp>(call, *v);
   return std::make_unique<FillOp>(call, std::complex<double>(real_attribute(call, "value", 0), real_attribute(call, "imaginary", 0)));
-});
+}, OutputStrides::kAny);
 
 }  // namespace
 

@@ -36,6 +36,9 @@ void IndexTable::refuse(int64_t position, int64_t value) const {
 
 namespace {
 
+// Of an index that may be bad, before that is known.
+SAMPAN_INLINE int64_t multiply(int64_t index, int64_t stride) { return static_cast<int64_t>(static_cast<uint64_t>(index) * static_cast<uint64_t>(stride)); }
+
 // Whether an index of [begin, end) lies outside an axis of `limit` entries; their offsets, where they are wanted.
 template <class I>
 SAMPAN_INLINE bool scan_indices(const I* index, int64_t begin, int64_t end, int64_t limit, int64_t wrap, int64_t stride, int64_t* offsets) {
@@ -45,7 +48,7 @@ SAMPAN_INLINE bool scan_indices(const I* index, int64_t begin, int64_t end, int6
       int64_t v = index[i];
       v += v < 0 ? wrap : 0;
       is_bad |= static_cast<uint64_t>(v) >= static_cast<uint64_t>(limit);
-      offsets[i] = v * stride;
+      offsets[i] = multiply(v, stride);
     }
     return is_bad;
   }
@@ -66,30 +69,42 @@ SAMPAN_CLONES bool scan_part(const int64_t* index, int64_t begin, int64_t end, i
 }  // namespace
 
 template <class I>
+bool IndexTable::fill_part(const I* index, int64_t begin, int64_t end, int64_t* offsets) const {
+  const int64_t width = static_cast<int64_t>(limits_.size());
+  if (width == 1) return scan_part(index, begin, end, limits_[0], allow_negative_ ? limits_[0] : 0, strides_[0], offsets);
+  bool is_bad = false;
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t offset = 0;
+    for (int64_t d = 0; d < width; ++d) {
+      const size_t axis = static_cast<size_t>(d);
+      int64_t v = index[i * width + d];
+      v += v < 0 && allow_negative_ ? limits_[axis] : 0;
+      is_bad |= static_cast<uint64_t>(v) >= static_cast<uint64_t>(limits_[axis]);
+      offset = static_cast<int64_t>(static_cast<uint64_t>(offset) + static_cast<uint64_t>(multiply(v, strides_[axis])));
+    }
+    offsets[i] = offset;
+  }
+  return is_bad;
+}
+
+template <class I>
+int64_t IndexTable::find_bad(const I* index, int64_t begin, int64_t end) const {
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t limit = limits_[static_cast<size_t>(i % static_cast<int64_t>(limits_.size()))], v = index[i];
+    if (v >= limit || v < (allow_negative_ ? -limit : 0)) return i;
+  }
+  return -1;
+}
+
+template <class I>
 void IndexTable::fill_typed(const I* index, int64_t* offsets) const {
   const int64_t width = static_cast<int64_t>(limits_.size());
   std::atomic<int64_t> first_bad{INT64_MAX};
   parallel_for(count_, 1.0 + static_cast<double>(width), [&](int64_t begin, int64_t end) {
-    bool is_bad = false;
-    if (width == 1) {
-      is_bad = scan_part(index, begin, end, limits_[0], allow_negative_ ? limits_[0] : 0, strides_[0], offsets);
-    } else {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t offset = 0;
-        for (int64_t d = 0; d < width; ++d) {
-          const size_t axis = static_cast<size_t>(d);
-          int64_t v = index[i * width + d];
-          v += v < 0 && allow_negative_ ? limits_[axis] : 0;
-          is_bad |= static_cast<uint64_t>(v) >= static_cast<uint64_t>(limits_[axis]);
-          offset += v * strides_[axis];
-        }
-        offsets[i] = offset;
-      }
-    }
-    if (!is_bad) return;
-    for (int64_t i = begin * width; i < end * width; ++i) {
-      const int64_t limit = limits_[static_cast<size_t>(i % width)], v = index[i];
-      if (v < limit && v >= (allow_negative_ ? -limit : 0)) continue;
+    // Again where no bad index is found any more: another thread has written it, and its offset is not to be used.
+    while (fill_part(index, begin, end, offsets)) {
+      const int64_t i = find_bad(index, begin * width, end * width);
+      if (i < 0) continue;
       int64_t seen = first_bad.load();
       while (i < seen && !first_bad.compare_exchange_weak(seen, i)) {
       }

@@ -18,7 +18,7 @@ class IndexTable {
   void check(const char* index) const { fill(index, nullptr); }
   struct Offset {
     int64_t limit, stride;
-    SAMPAN_INLINE int64_t operator()(int64_t v) const { return (v < 0 ? v + limit : v) * stride; }
+    SAMPAN_INLINE int64_t operator()(int64_t v) const { return within(v < 0 ? v + limit : v, limit) * stride; }
   };
   Offset offset() const { return {limits_[0], strides_[0]}; }
   // fn(index as its own type)
@@ -33,6 +33,12 @@ class IndexTable {
  private:
   template <class I>
   void fill_typed(const I* index, int64_t* offsets) const;
+  // Whether one of the rows [begin, end) lies outside of its axis.
+  template <class I>
+  bool fill_part(const I* index, int64_t begin, int64_t end, int64_t* offsets) const;
+  // The first bad one of the numbers [begin, end), -1 without.
+  template <class I>
+  int64_t find_bad(const I* index, int64_t begin, int64_t end) const;
   [[noreturn]] void refuse(int64_t position, int64_t value) const;
 
   Dims index_shape_, limits_, strides_;

@@ -445,7 +445,7 @@ class PoolBackward final : public NativeOp {
           }
           if (!x) {
             with_index(indices, [&](const auto* index) {
-              for (int64_t j = 0; j < n; ++j) plane[index[first + j] * channels + j] += row[j];
+              for (int64_t j = 0; j < n; ++j) plane[within(index[first + j], pixels) * channels + j] += row[j];
             });
             continue;
           }
@@ -477,7 +477,7 @@ class PoolBackward final : public NativeOp {
           }
         } else if (p_.is_max) {
           with_index(indices, [&](const auto* index) {
-            for (int64_t i = 0; i < points; ++i) plane[index[u * points + i]] += from[i];
+            for (int64_t i = 0; i < points; ++i) plane[within(index[u * points + i], pixels)] += from[i];
           });
         } else {
           for (int64_t i = 0; i < points; ++i, at.next(p_.axes)) {

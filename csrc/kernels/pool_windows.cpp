@@ -7,8 +7,6 @@ namespace sampan::kernels {
 namespace {
 
 WindowAxis plain_axis(const CallReader& call, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t low, int64_t high, int64_t dilation, bool counts_padding) {
-  if (kernel < 1 || stride < 1 || dilation < 1) call.fail(ErrorKind::kValue, "kernel, strides and dilations must be at least 1");
-  if (low < 0 || high < 0) call.fail(ErrorKind::kValue, "padding must not be negative");
   WindowAxis a{in, out, dilation, {}, {}, {}};
   for (int64_t o = 0; o < out; ++o) {
     const int64_t first = o * stride - low, last = first + (kernel - 1) * dilation + 1;
@@ -25,9 +23,12 @@ WindowAxis plain_axis(const CallReader& call, int64_t in, int64_t out, int64_t k
 
 WindowAxis adaptive_axis(int64_t in, int64_t out) {
   WindowAxis a{in, out, 1, {}, {}, {}};
+  // Of a product that may not fit in 64 bits.
+  const auto scaled = [&](int64_t o) { return static_cast<int64_t>(static_cast<__int128>(o) * in / out); };
+  const auto scaled_up = [&](int64_t o) { return static_cast<int64_t>((static_cast<__int128>(o) * in + out - 1) / out); };
   for (int64_t o = 0; o < out; ++o) {
-    a.start.push_back(o * in / out);
-    a.stop.push_back(((o + 1) * in + out - 1) / out);
+    a.start.push_back(scaled(o));
+    a.stop.push_back(scaled_up(o + 1));
     a.extent.push_back(a.stop.back() - a.start.back());
   }
   return a;
@@ -62,14 +63,22 @@ PoolShape read_pool(CallReader& call, const Layout& x, const Layout& out, bool i
   p.channels = x.shape[1];
   p.divisor_override = 0;
   const size_t n = static_cast<size_t>(spatial);
-  if (is_adaptive) {
+  // The windows are kept in tables, and gradients of broadcast outputs may be of any number without taking memory.
+  for (size_t d = 0; d < n && out.numel; ++d) require_allocatable(static_cast<size_t>(out.shape[d + 2]) * 3 * sizeof(int64_t));
+  if (out.numel == 0) {
+    // No windows, along an axis that may be of any length.
+    for (const char* name : {"kernel", "strides", "padding_low", "padding_high", "dilations"}) call.list(name, {});
+    call.flag("count_include_pad", true);
+    call.integer("divisor_override", 0);
+    for (size_t d = 0; d < n; ++d) p.axes.push_back({x.shape[d + 2], out.shape[d + 2], 1, {}, {}, {}});
+  } else if (is_adaptive) {
     for (size_t d = 0; d < n; ++d) {
-      if (x.shape[d + 2] == 0 && out.numel) call.fail(ErrorKind::kShape, "an empty axis has no windows");
+      if (x.shape[d + 2] == 0) call.fail(ErrorKind::kShape, "an empty axis has no windows");
       p.axes.push_back(adaptive_axis(x.shape[d + 2], out.shape[d + 2]));
     }
   } else {
-    const Dims kernel = call.list("kernel", Dims(n, 0)), strides = call.list("strides", kernel), low = call.list("padding_low", Dims(n, 0)), high = call.list("padding_high", Dims(n, 0));
-    const Dims dilations = call.list("dilations", Dims(n, 1));
+    const Dims kernel = call.steps("kernel", Dims(n, 0), 1), strides = call.steps("strides", kernel, 1);
+    const Dims low = call.steps("padding_low", Dims(n, 0), 0), high = call.steps("padding_high", Dims(n, 0), 0), dilations = call.steps("dilations", Dims(n, 1), 1);
     const bool counts_padding = call.flag("count_include_pad", true);
     p.divisor_override = call.integer("divisor_override", 0);
     if (!p.is_max && dilations != Dims(n, 1)) call.fail(ErrorKind::kNotImplemented, "average pooling has no dilation");

@@ -151,13 +151,13 @@ class BincountOp final : public NativeOp {
         std::fill_n(to, bins, W{});
         const int64_t first = n * p / parts, last = n * (p + 1) / parts;
         if (is_plain && weights) {
-          for (int64_t i = first; i < last; ++i) to[x[i]] += weights[i];
+          for (int64_t i = first; i < last; ++i) to[within(static_cast<int64_t>(x[i]), bins)] += weights[i];
         } else if (is_plain) {
-          for (int64_t i = first; i < last; ++i) ++to[x[i]];
+          for (int64_t i = first; i < last; ++i) ++to[within(static_cast<int64_t>(x[i]), bins)];
         } else {
           Odometer<2> at = walk_;
           at.seek(first);
-          for (int64_t i = first; i < last; ++i, at.next()) to[x[at.offset[0]]] += weights ? weights[at.offset[1]] : W{1};
+          for (int64_t i = first; i < last; ++i, at.next()) to[within(static_cast<int64_t>(x[at.offset[0]]), bins)] += weights ? weights[at.offset[1]] : W{1};
         }
       }
     });

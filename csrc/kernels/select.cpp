@@ -64,7 +64,7 @@ class Selection {
     return total;
   }
 
-  // fn(rank among the entries, row-major position), counts as count() left them.
+  // fn(rank among the entries, row-major position), counts as count() left them. No more entries than were counted: another thread may write x meanwhile.
   template <class F>
   void each(const char* x, int64_t* counts, F&& fn) const {
     int64_t total = 0;
@@ -75,6 +75,7 @@ class Selection {
         Odometer<1> at = walk_;
         for (int64_t p = begin; p < end; ++p) {
           const int64_t first = p * kPiece, last = std::min(first + kPiece, x_->numel);
+          const int64_t end_rank = p + 1 < pieces() ? counts[p + 1] : total;
           int64_t rank = counts[p];
           if (x_->is_contiguous) {
             // Positions are first packed without a branch, which random entries would mispredict.
@@ -84,11 +85,12 @@ class Selection {
               found[n] = static_cast<int32_t>(i - first);
               n += is_set(data[i]);
             }
+            n = std::min(n, end_rank - rank);
             for (int64_t k = 0; k < n; ++k) fn(rank + k, first + found[k]);
             continue;
           }
           at.seek(first);
-          for (int64_t i = first; i < last; ++i, at.next())
+          for (int64_t i = first; i < last && rank < end_rank; ++i, at.next())
             if (is_set(data[at.offset[0]])) fn(rank++, i);
         }
       });

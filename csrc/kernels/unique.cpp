@@ -50,7 +50,11 @@ class UniqueOp final : public NativeOp {
   }
 
   template <class T>
-  void sort_rows(const T* x, int64_t* order) const {
+  void sort_rows(const T* rows, int64_t* order) const {
+    // A copy: a comparison that changes while std::sort runs, by another thread's writes, would lead it outside of the array.
+    const Block copy(static_cast<size_t>(rows_ * width_) * sizeof(T));
+    T* x = copy.as<T>();
+    std::copy(rows, rows + rows_ * width_, x);
     for (int64_t i = 0; i < rows_; ++i) order[i] = i;
     std::sort(order, order + rows_, [&](int64_t a, int64_t b) {
       for (int64_t j = 0; j < width_; ++j) {

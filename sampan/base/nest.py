@@ -36,3 +36,14 @@ def pack_like(tree: Any, leaves: list[Any]) -> Any:
     """The containers of ``tree`` filled with ``leaves`` in order."""
     remaining = iter(leaves)
     return map_structure(lambda _: next(remaining), tree)
+
+
+_NUMBERS = {bool, int, float, complex}
+
+
+def settled(data: Any) -> Any:
+    """Nested lists as lists that nobody else can change while NumPy reads them: an element's own code, such as ``__index__``, may run then."""
+    if not isinstance(data, (list, tuple)):
+        return data
+    items = tuple(data)
+    return items if _NUMBERS.issuperset(map(type, items)) else [settled(d) for d in items]

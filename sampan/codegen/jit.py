@@ -12,13 +12,13 @@ import functools
 import hashlib
 import pathlib
 import sys
-import threading
 from collections.abc import Sequence
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from sampan.base import flags
+from sampan.base.locks import new_lock
 from sampan.codegen.disk_cache import DiskCache, Entry
 from sampan.codegen.dtypes import KernelError
 from sampan.codegen.emit import emit_kernel
@@ -108,7 +108,7 @@ class Compiler:
     def __init__(self, target: Target, cache: DiskCache) -> None:
         self.target, self.cache = target, cache
         self._compiled: dict[str, CompiledKernel] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._machine: llvm.TargetMachine | None = None
         self._linker: llvm.LLJIT | None = None
         self._libraries: list[llvm.ResourceTracker] = []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
+from sampan.base.locks import lazy
 from sampan.codegen.dtypes import DTYPES
 
 BLOCKS = ("none", "lane", "inner0")
@@ -71,7 +71,7 @@ class Kernel:
         """Whether this is the first stage of a split reduction, whose outs carry the block number as their last outer axis."""
         return (self.reduce_lane and self.block == "lane") or self.block == "inner0"
 
-    @functools.cached_property
+    @lazy
     def text(self) -> str:
         """The printed kernel, from which parse_kernel gives an equal one; the key of every cache."""
         return print_kernel(self)
@@ -80,7 +80,7 @@ class Kernel:
         """How many indices load_at takes on a buffer."""
         return max((len(n.args) for n in self.nodes if n.op == "load_at" and n.attr == buffer), default=0)
 
-    @functools.cached_property
+    @lazy
     def param_count(self) -> int:
         """The length of the params array that the compiled kernel reads."""
         return param_offsets(self)[-1]

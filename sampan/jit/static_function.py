@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import weakref
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
 from ..base.errors import ArgumentTypeError, ConversionError, message
+from ..base.locks import new_lock
 from ..nn import Layer
 from ..tensor import Tensor
 from ..tensor.autocast import current_precision
@@ -85,7 +85,7 @@ class StaticFunction:
         self._cache: dict[Any, list[Recording]] = {}
         self._eager: dict[Any, str] = {}
         self._last: Traced | None = None
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         functools.update_wrapper(self, function, updated=())
         self._signature = inspect.signature(function)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..base import nest
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..base.locks import new_lock
 from ..optimizer import Optimizer
 from ..optimizer.recorded import append_update, form_of
 from ..tensor import Tensor
@@ -59,7 +59,7 @@ class TrainStep:
             raise ArgumentTypeError(message(f"TrainStep(): optimizer is a {type(optimizer).__name__}", "it must be an Optimizer"))
         self.function, self.optimizer = function, optimizer
         self._compiled: dict[CallSignature, _Compiled] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One step on these inputs; the loss, and what else the function returns."""

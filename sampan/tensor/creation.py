@@ -152,7 +152,8 @@ def _without_tensors(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data.numpy_view()
     if isinstance(data, (list, tuple)):
-        if any(isinstance(d, (list, tuple, Tensor)) for d in data):
+        data = tuple(data)
+        if any(issubclass(kind, (list, tuple, Tensor)) for kind in set(map(type, data))):
             parts = [_without_tensors(d) for d in data]
             shapes = {np.shape(p) for p in parts if isinstance(p, np.ndarray)}
             if len(shapes) > 1 and any(np.size(p) == 1 for p in parts):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import inspect
 import itertools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from .. import _rt
 from ..autodiff.partition import Partition, partition
 from ..base import dtypes, flags, nest
 from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describe, message
+from ..base.locks import new_lock
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Program, Value
 from ..ir.rewrite import inline
@@ -36,7 +36,7 @@ class Context:
 
 
 _contexts: dict[Context, int] = {}
-_contexts_lock = threading.Lock()
+_contexts_lock = new_lock()
 _watch: Watch | None = None
 
 

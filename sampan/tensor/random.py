@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import ArgumentTypeError, UnsupportedError, message
+from ..base.locks import new_lock
 from ..ir.builder import current_builder
 
 _MASK = (1 << 64) - 1
@@ -25,7 +25,7 @@ class Generator:
     """Hands out one key a call, in program order. Thread safe."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._seed = int.from_bytes(os.urandom(7), "little") if seed is None else seed & _MASK
         self._offset = 0
 

@@ -6,12 +6,12 @@ kernels that are there already, and the tape records it where gradients are want
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from .. import _rt
+from ..base.locks import new_lock
 from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block, Op, Value
 from ..ops import primitives as p
@@ -52,7 +52,7 @@ class Runner:
         self.updates = [(k, v) for k, v in updates if v is not block.arguments[k]]
         self.name = name
         self._steps: list[Step] | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._written: set[int] = set()
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:

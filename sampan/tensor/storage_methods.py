@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _rt
+from ..base import nest
 from ..base.errors import ArgumentError, ArgumentTypeError, AutogradError, ShapeError, message
 from ..base.places import parse_place
 from ..ops.arguments import dtype_name, known_shape
@@ -24,7 +25,7 @@ def set_value(self: Tensor, value: Any) -> None:
     if isinstance(value, Tensor):
         source = value.detach()
     else:
-        source = _rt.from_numpy(to_array(np.asarray(value), self.dtype.name), True)
+        source = _rt.from_numpy(to_array(np.asarray(nest.settled(value)), self.dtype.name), True)
     if list(source.shape) != list(self.shape):
         raise ShapeError(
             message(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _rt
+from ..base import nest
 from ..base.errors import ArgumentTypeError, IndexRangeError, ShapeError, message
 from ..ir.builder import current_builder
 from ..ir.program import Value
@@ -180,7 +181,7 @@ def _integers(item: Any, to_tensor: Callable[[Any], Any], size: int, axis: int) 
                 message(f"an index tensor is {name}", "it must be an integer or bool tensor", "cast it with .astype('int64')")
             )
         return item
-    array = np.asarray(item)
+    array = np.asarray(nest.settled(item))
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
@@ -225,7 +226,7 @@ class Subscripts:
         return parse(index, tuple(x.shape), self.to_tensor, lambda mask: self.nonzero(self._mask(mask)))
 
     def _mask(self, mask: Any) -> Any:
-        return mask if isinstance(mask, (_rt.Tensor, Value)) else self.to_tensor(np.asarray(mask, np.bool_))
+        return mask if isinstance(mask, (_rt.Tensor, Value)) else self.to_tensor(np.asarray(nest.settled(mask), np.bool_))
 
     def _without_masks(self, index: Any) -> Any:
         """The index of a Variable with masks as the positions where they hold, whose count only a run knows."""
@@ -274,7 +275,7 @@ class Subscripts:
     def _set(self, x: Any, index: Any, value: Any) -> None:
         s = self._parse(x, index)
         if not isinstance(value, (_rt.Tensor, Value, bool, int, float, complex)):
-            value = self.to_tensor(np.asarray(value))
+            value = self.to_tensor(np.asarray(nest.settled(value)))
         if not s.indices:
             self.ops["put_slices_"](x, value, s.starts, s.sizes, s.steps, s.dropped, s.new_axes)
         elif s.is_whole:

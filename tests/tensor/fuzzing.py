@@ -1,37 +1,18 @@
-"""Calls of public functions with arguments that no one should pass, made in forked children so that a crash is seen and named."""
+"""Calls of public functions with arguments that no one should pass."""
 
 from __future__ import annotations
 
-import faulthandler
 import inspect
-import os
-import pickle
 import random
-import resource
-import signal
-import struct
 import sys
-import tempfile
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
+from children import ALLOWED, Fault, Report, faults_of
 
 import sampan as paddle
 from sampan.ops.samples import Random
-
-#: What a call may raise; anything else (SystemError, KeyError, AssertionError, RecursionError ...) is a fault of ours.
-ALLOWED = (TypeError, ValueError, IndexError, RuntimeError, MemoryError, NotImplementedError, OverflowError, ArithmeticError)
-
-
-@dataclass
-class Fault:
-    """A call that ended the process, hung, or raised what it must not."""
-
-    call: str
-    what: str
 
 
 def tensors() -> list[Any]:
@@ -151,7 +132,7 @@ def count_of(function: Callable[..., Any]) -> int:
     return min(found.co_argcount if found else 3, 8)
 
 
-def run_calls(name: str, function: Callable[..., Any], calls: int, seed: int, report: Callable[[str, str], None]) -> None:
+def run_calls(name: str, function: Callable[..., Any], calls: int, seed: int, report: Report) -> None:
     """Make the calls; ``report(kind, text)`` each before it is made, and each that raised what it must not."""
     rng = random.Random(f"{name}{seed}")
     count = count_of(function)
@@ -178,74 +159,7 @@ def run_calls(name: str, function: Callable[..., Any], calls: int, seed: int, re
 
 def fuzz(names: list[tuple[str, Callable[..., Any]]], calls: int = 30, seed: int = 0, limit_s: int = 20) -> list[Fault]:
     """The faults that the functions show in ``calls`` calls each."""
-    faults: list[Fault] = []
-    at = 0
-    while at < len(names):
-        with tempfile.TemporaryFile("w+") as traceback:
-            at += _fuzz_until_it_ends(names[at:], calls, seed, limit_s, traceback, faults)
-    return faults
-
-
-def _fuzz_until_it_ends(
-    names: list[tuple[str, Callable[..., Any]]], calls: int, seed: int, limit_s: int, traceback: TextIO, faults: list[Fault]
-) -> int:
-    """Call the functions in one child; gives how many it got through, the one included that ended it."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reading)
-        _child(names, calls, seed, limit_s, writing, traceback)
-    os.close(writing)
-    last, last_position, done = "", 0, False
-    with os.fdopen(reading, "rb") as pipe:
-        while len(head := pipe.read(4)) == 4:
-            kind, position, text = pickle.loads(pipe.read(struct.unpack("<I", head)[0]))
-            if kind == "call":
-                last, last_position = text, position
-            elif kind == "fault":
-                faults.append(Fault(last, text))
-            else:
-                done = True
-    status = os.waitpid(pid, 0)[1]
-    if done:
-        return len(names)
-    name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {os.waitstatus_to_exitcode(status)}"
-    what = "did not return in time" if name == "SIGALRM" else f"ended the process: {name}"
-    traceback.seek(0)
-    faults.append(Fault(last, f"{what}\n{traceback.read()}"))
-    return last_position + 1
-
-
-def _child(
-    names: list[tuple[str, Callable[..., Any]]], calls: int, seed: int, limit_s: int, writing: int, traceback: TextIO
-) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    faulthandler.enable(traceback)
-    faulthandler.register(signal.SIGALRM, traceback, chain=True)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    paddle.set_flags({"memory_limit_mb": 512})
-    np.seterr(all="ignore")
-    warnings.simplefilter("ignore")
-
-    def send(kind: str, position: int, text: str) -> None:
-        data = pickle.dumps((kind, position, text))
-        os.write(writing, struct.pack("<I", len(data)) + data)
-
-    try:
-        for position, (name, function) in enumerate(names):
-
-            def report(kind: str, text: str, position: int = position) -> None:
-                signal.alarm(limit_s)
-                send(kind, position, text)
-
-            run_calls(name, function, calls, seed, report)
-        send("done", 0, "")
-    finally:
-        os._exit(0)
+    return faults_of(names, lambda name, function, report: run_calls(name, function, calls, seed, report), limit_s)
 
 
 if __name__ == "__main__":
