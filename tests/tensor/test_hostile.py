@@ -13,6 +13,7 @@ from processes import run_python
 
 import sampan as paddle
 from sampan import _rt
+from sampan.base.locks import new_lock
 
 
 def leaf(values):
@@ -335,6 +336,34 @@ def test_children_forked_while_threads_compute_compute_too():
         for t in threads:
             t.join()
     assert statuses == [0] * 10
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_fork_gives_way_to_a_thread_that_takes_one_lock_inside_another(is_reversed):
+    inner, outer = sorted([new_lock(), new_lock()], key=id, reverse=is_reversed)
+    stop, was_refused = threading.Event(), threading.Event()
+
+    def work():
+        while not stop.is_set():
+            with outer:
+                if not inner.acquire(timeout=5):
+                    return was_refused.set()
+                inner.release()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(50):
+            pid = os.fork()
+            if pid == 0:
+                is_free = inner.acquire(blocking=False) and outer.acquire(blocking=False)
+                os._exit(0 if is_free else 1)
+            assert os.waitpid(pid, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()
+    assert not was_refused.is_set()
 
 
 # -- one tensor, many threads ---------------------------------------------------------------------------------------------------
