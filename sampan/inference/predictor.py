@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from .. import _rt, jit, static
 from ..base import dtypes, nest
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..base.flags import set_flags
+from ..base.locks import new_lock
 from ..jit.saving import FUNCTIONS_SUFFIX
 from ..tensor import Tensor as CoreTensor
 from ..tensor import to_tensor
@@ -103,7 +103,7 @@ class Predictor:
         self._outputs: dict[str, Any] = {}
         self._output_names = [v.name for v in self._fetches]
         self._last_layouts: list[Any] = [None] * len(self._feeds)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def get_input_names(self) -> list[str]:
         """The names of its inputs."""
