@@ -199,8 +199,8 @@ class TestErrors:
         [
             ({"strides": [2, 2]}, "do not fit together"),
             ({"groups": 3}, "with groups = 3"),
-            ({"strides": [0, 1]}, "at least 1"),
-            ({"padding_low": [-1, 0]}, "must not be negative"),
+            ({"strides": [0, 1]}, "strides is .*between 1"),
+            ({"padding_low": [-1, 0]}, "padding_low is .*between 0"),
             ({"padding_low": [1]}, "needs 2 entries"),
             ({"stride": [1, 1]}, "unknown attribute stride"),
         ],
