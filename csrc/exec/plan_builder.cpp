@@ -36,7 +36,7 @@ PlanBuilder::PlanBuilder(std::vector<Ref<const Layout>> input_layouts, std::vect
   for (const auto& c : constants) add_tensor(*c->layout);
   if (arena_bytes > kMaxBytes) refuse("an arena of " + std::to_string(arena_bytes) + " bytes");
   for (const Plan::Slot& s : slots) {
-    if (s.size_bytes > kMaxBytes) refuse("a buffer of " + std::to_string(s.size_bytes) + " bytes");
+    if (s.size_bytes >= kMaxBytes) refuse("a buffer of " + std::to_string(s.size_bytes) + " bytes");
     require_allocatable(s.size_bytes);  // before natives prepare tables for it
     if (s.arena_offset >= 0 && s.arena_offset % kSlotAlignment) refuse("arena offset " + std::to_string(s.arena_offset) + " is not a multiple of 64");
     // A buffer that nothing uses need not lie in the arena; one that does not is refused where it is used.

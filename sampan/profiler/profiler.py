@@ -209,12 +209,15 @@ class Profiler:
             unit: what the samples are called.
 
         Example:
+            >>> import contextlib, io
             >>> import sampan as paddle
             >>> prof = paddle.profiler.Profiler(timer_only=True)
             >>> prof.start()
             >>> prof.step(num_samples=8)
             >>> prof.step_info("images").endswith(" images/s")
             True
+            >>> with contextlib.redirect_stdout(io.StringIO()):  # a summary
+            ...     prof.stop()
         """
         return benchmark().step_info(unit)
 

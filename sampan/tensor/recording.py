@@ -223,7 +223,10 @@ class Recorder(Builder):
                 self.write(self.variable_of(args[k]), result)
             return args[k]
         if definition.is_view:
-            self.root.aliases.note(self.variable_of(args[0]), op)
+            viewed = (
+                args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
+            )  # of several, the first result shares the first's memory
+            self.root.aliases.note(self.variable_of(viewed), op)
         written = [
             v
             for name in definition.updates
