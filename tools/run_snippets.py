@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the Python blocks of Markdown pages, in order, one namespace a page; a ``text`` block right after one is its output.
 
-Usage: ``run_snippets.py README.md docs/guide.md``. Run it in a scratch folder: snippets may write files.
+Usage: ``run_snippets.py README.md docs/guide.md``. What snippets write goes into a folder of its own, which is removed.
 A traceback names the page and its line.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
+import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,7 +76,14 @@ def run_page(path: Path) -> list[str]:
 
 def main(paths: list[str]) -> int:
     """Run every page; 1 when a block fails or prints something else than the page says."""
-    failures = [failure for path in paths for failure in run_page(Path(path))]
+    pages = [Path(path).resolve() for path in paths]
+    begun_in = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            failures = [failure for page in pages for failure in run_page(page)]
+        finally:
+            os.chdir(begun_in)
     print("\n".join(failures) or f"{len(paths)} pages: every snippet runs")
     return 1 if failures else 0
 

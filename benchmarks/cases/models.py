@@ -50,20 +50,26 @@ def fill_torch(t: Any, model: Any, keeps: tuple[str, ...] = ()) -> None:
 Build = Callable[[Any], tuple[Any, Callable[[], Any]]]
 
 
+def training_step(loss_of: Callable[[], Any], optimizer: Any) -> Callable[[], Any]:
+    """Forward, backward and update, by an optimizer of either API; gives the loss."""
+    clear = getattr(optimizer, "clear_grad", None) or optimizer.zero_grad
+
+    def step():
+        loss = loss_of()
+        loss.backward()
+        optimizer.step()
+        clear()
+        return loss
+
+    return step
+
+
 def _paddle_body(build: Build) -> Body:
     def body(p: Any):
         model, loss_of = build(p)
         fill_paddle(p, model)
         optimizer = p.optimizer.Adam(learning_rate=RATE, parameters=model.parameters())
-
-        def step():
-            loss = loss_of()
-            loss.backward()
-            optimizer.step()
-            optimizer.clear_grad()
-            return loss
-
-        return step
+        return training_step(loss_of, optimizer)
 
     return body
 
@@ -72,16 +78,7 @@ def _torch_body(build: Build, keeps: tuple[str, ...] = ()) -> Body:
     def body(t: Any):
         model, loss_of = build(t)
         fill_torch(t, model, keeps)
-        optimizer = t.optim.Adam(model.parameters(), lr=RATE)
-
-        def step():
-            loss = loss_of()
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            return loss
-
-        return step
+        return training_step(loss_of, t.optim.Adam(model.parameters(), lr=RATE))
 
     return body
 

@@ -17,7 +17,7 @@ from .case import Body, Case, random_array
 _FIELDS, _DENSE, _ROWS, _FACTORS, _DEEP, _BATCH = 26, 13, 2000, 16, (400, 400), 512
 
 
-def _compiled_paddle(build: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Body:
+def _compiled_paddle(build: models.Build) -> Body:
     def body(p: Any):
         model, loss_of = build(p)
         models.fill_paddle(p, model)
@@ -25,34 +25,17 @@ def _compiled_paddle(build: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> B
         if hasattr(p.jit, "TrainStep"):
             return p.jit.TrainStep(loss_of, optimizer)
         model.forward = p.jit.to_static(model.forward)
-
-        def step():
-            loss = loss_of()
-            loss.backward()
-            optimizer.step()
-            optimizer.clear_grad()
-            return loss
-
-        return step
+        return models.training_step(loss_of, optimizer)
 
     return body
 
 
-def _compiled_torch(build: Callable[[Any], tuple[Any, Callable[[], Any]]], keeps: tuple[str, ...] = ()) -> Body:
+def _compiled_torch(build: models.Build, keeps: tuple[str, ...] = ()) -> Body:
     def body(t: Any):
         model, loss_of = build(t)
         models.fill_torch(t, model, keeps)
         optimizer = t.optim.Adam(model.parameters(), lr=models.RATE, fused=True)
-        compiled = t.compile(loss_of)
-
-        def step():
-            loss = compiled()
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            return loss
-
-        return step
+        return models.training_step(t.compile(loss_of), optimizer)
 
     return body
 

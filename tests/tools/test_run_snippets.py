@@ -1,5 +1,7 @@
 """tools/run_snippets.py runs a page's blocks and compares what they print."""
 
+from pathlib import Path
+
 import pytest
 import run_snippets
 
@@ -42,3 +44,11 @@ def test_a_text_block_after_prose_is_no_output(tmp_path):
 def test_an_open_block_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="line 2 is never closed"):
         failures(tmp_path, "x\n```python\n")
+
+
+def test_what_snippets_write_is_not_left_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.md").write_text("```python\nopen('written.txt', 'w').close()\n```\n")
+    assert run_snippets.main(["page.md"]) == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["page.md"]
+    assert Path.cwd() == tmp_path
