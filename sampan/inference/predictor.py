@@ -16,8 +16,9 @@ from ..base.locks import new_lock
 from ..jit.saving import FUNCTIONS_SUFFIX
 from ..tensor import Tensor as CoreTensor
 from ..tensor import to_tensor
+from ..tensor.convert.recorded import tracing
 from ..tensor.executor import Prepared, checked_feed
-from ..tensor.program import Program, recording, running_at_once
+from ..tensor.program import Program, running_at_once
 from ..tensor.scope import Scope, scope_guard
 from ..tensor.variable import Variable
 from ..version import full_version
@@ -204,7 +205,7 @@ def _of_layer(layer: jit.TranslatedLayer) -> list[Any]:
     layer.eval()
     program = Program()
     inputs = [program.add(Variable(v.dtype, v.sizes, v.name)) for v in layer.input_variables()]
-    with recording(program):
+    with tracing(program.recorder):
         results = [v for v in nest.flatten(layer(*inputs)) if isinstance(v, Variable)]
     return [program, [v.name for v in inputs], results]
 

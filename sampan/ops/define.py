@@ -179,6 +179,11 @@ class OpDef:
                 bound.append(remaining.pop(0))
         return bound
 
+    def updated(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments that a call updates, in the order of the outputs that are written back into them."""
+        given = {p.name: a if p.kind == "tensors" else [a] for p, a in zip(self.parameters, args, strict=True)}
+        return [v for name in self.updates for v in given[name]]
+
     def structure(self, op: Op, table: OperatorTable) -> Any:
         """What the definition returns for this Op, on scratch Values that carry dtypes and shapes."""
         builder = Builder(table, self.name)

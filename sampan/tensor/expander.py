@@ -84,14 +84,7 @@ class Expander(Builder):
         if is_inplace:
             self.write(args[0], result)
             return args[0]
-        targets = [
-            v
-            for name in definition.updates
-            for q, a in zip(definition.parameters, args, strict=True)
-            if q.name == name
-            for v in (a if q.kind == "tensors" else [a])
-        ]
-        for target, new in zip(targets, nest.flatten(result), strict=False):
+        for target, new in zip(definition.updated(args), nest.flatten(result), strict=False):
             self.write(target, new)
         return result
 

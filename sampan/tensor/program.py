@@ -145,7 +145,7 @@ class Program:
         """Persistable Variables that the Program writes, and what they become."""
         held = [
             *self.variables.values(),
-            *(v for _, v in self.recorder.tensors.values() if id(_) not in self.recorder.temporaries),
+            *(v for t, v in self.recorder.tensors.values() if id(t) not in self.recorder.temporaries),
         ]
         versions = self.recorder.versions
         return [(v, versions[id(v)]) for v in held if v.persistable and id(v) in versions]
@@ -504,17 +504,6 @@ def declare_start(startup: Program, variable: Variable, initializer: Callable[[A
     op.outputs = (made,)
     startup.recorder.block.ops.append(op)
     startup.recorder.versions[id(handle)] = made
-
-
-@contextmanager
-def recording(program: Program) -> Iterator[None]:
-    """Inside, calls become part of the Program, whatever the mode."""
-    was_tracing = _rt.set_tracing(True)
-    try:
-        with program.recorder.active():
-            yield
-    finally:
-        _rt.set_tracing(was_tracing)
 
 
 @contextmanager

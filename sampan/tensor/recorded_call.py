@@ -74,7 +74,6 @@ class RecordedCall:
     runner: Runner
     captured: tuple[Any, ...]
     structure: Any
-    outputs: int
 
     def run(self, tensors: Sequence[Any], numbers: Sequence[float] = ()) -> Any:
         """The function's result for these tensors; ``numbers`` are the Program's run-time scalars."""
@@ -135,7 +134,7 @@ def record_call(
     ops = live_ops(recorder.block.ops, [*results, *(new for _, new in updated)])
     frozen = {places[id(v)]: t for t, v in held if id(v) not in recorder.versions} if is_frozen else {}
     runner = Runner(Block(arguments, ops, tuple(results)), [(places[id(old)], new) for old, new in updated], name, frozen)
-    return RecordedCall(runner, tuple(t for t, _ in held), structure, len(results))
+    return RecordedCall(runner, tuple(t for t, _ in held), structure)
 
 
 def _changed(old: Variable, new: Variable) -> SampanError:

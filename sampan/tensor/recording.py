@@ -227,14 +227,7 @@ class Recorder(Builder):
                 args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
             )  # of several, the first result shares the first's memory
             self.root.aliases.note(self.variable_of(viewed), op)
-        written = [
-            v
-            for name in definition.updates
-            for q, a in zip(definition.parameters, args, strict=True)
-            if q.name == name
-            for v in (a if q.kind == "tensors" else [a])
-        ]
-        for target, new in zip(written, op.outputs, strict=False):
+        for target, new in zip(definition.updated(args), op.outputs, strict=False):
             self.write(self.variable_of(target), new)  # type: ignore[arg-type]
         return result
 
