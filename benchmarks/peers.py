@@ -32,8 +32,11 @@ def find(name: str, given: str | None) -> Peer | None:
 
 
 def environment(threads: int, extra: dict[str, str]) -> dict[str, str]:
-    """A worker's environment: the same number of threads for every library, no overrides of a BLAS's choice of kernel."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    """A worker's environment: the same number of threads for every library, no overrides of a BLAS's choice of kernel.
+
+    Python keeps the bytecode of what it imports, as it lies beside every installed package: sampan may run from its sources.
+    """
+    env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_") and k != "PYTHONDONTWRITEBYTECODE"}
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         env[name] = str(threads)
     env["JAX_PLATFORMS"] = "cpu"

@@ -8,17 +8,20 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from . import _rt, autograd, tensor
-from .base.dtypes import ABSENT as _absent_dtypes
-from .base.flags import get_flags, set_flags
-from .base.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, XPUPinnedPlace, XPUPlace
-from .tensor import Parameter, Size, Tensor, to_tensor
-from .tensor.functions import *  # noqa: F403
-from .tensor.printing import set_printoptions
-from .tensor.random import Generator, get_cuda_rng_state, get_rng_state, seed, set_cuda_rng_state, set_rng_state
-from .tensor.random import seed as manual_seed
-from .tensor.typed import *  # noqa: F403
-from .version import full_version as __version__
+from .base.collecting import paused_collector as _paused_collector
+
+with _paused_collector():  # it would take a tenth of the import
+    from . import _rt, autograd, tensor
+    from .base.dtypes import ABSENT as _absent_dtypes
+    from .base.flags import get_flags, set_flags
+    from .base.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, XPUPinnedPlace, XPUPlace
+    from .tensor import Parameter, Size, Tensor, to_tensor
+    from .tensor.functions import *  # noqa: F403
+    from .tensor.printing import set_printoptions
+    from .tensor.random import Generator, get_cuda_rng_state, get_rng_state, seed, set_cuda_rng_state, set_rng_state
+    from .tensor.random import seed as manual_seed
+    from .tensor.typed import *  # noqa: F403
+    from .version import full_version as __version__
 
 globals().update(tensor.public_names(""))
 globals().update(_rt.dtypes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from .errors import ArgumentError, message
@@ -130,12 +129,12 @@ def _find(name: str) -> Flag:
     return flag
 
 
-def kernel_cache_directory() -> Path:
-    """Where compiled kernels are kept."""
+def kernel_cache_directory() -> str:
+    """The folder in which compiled kernels are kept."""
     if KERNEL_CACHE.value:
-        return Path(str(KERNEL_CACHE.value))
+        return str(KERNEL_CACHE.value)
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(root) / "sampan" / "kernels"
+    return os.path.join(root, "sampan", "kernels")
 
 
 def dumps(stage: str) -> bool:

@@ -63,7 +63,7 @@ def cpu() -> dict[str, str]:
 
 def kernel_cache() -> dict[str, str]:
     """Where compiled kernels are kept, how many and how large they are."""
-    directory = flags.kernel_cache_directory()
+    directory = Path(flags.kernel_cache_directory())
     sizes = [p.stat().st_size for p in directory.rglob("*") if p.is_file()] if directory.is_dir() else []
     return {"location": str(directory), "files": str(len(sizes)), "size": f"{sum(sizes) / 2**20:.1f} MiB"}
 

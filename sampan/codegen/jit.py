@@ -208,7 +208,7 @@ def compiler_for(without: Sequence[str] = (), directory: str | None = None) -> C
         )
     target = host_target((*_WITHOUT_BY_MAX_ISA[max_isa], *without))
     size_bytes = int(flags.KERNEL_CACHE_MB.value) * 1024 * 1024
-    place = (target, directory or (str(flags.kernel_cache_directory()) if size_bytes else None), size_bytes)
+    place = (target, directory or (flags.kernel_cache_directory() if size_bytes else None), size_bytes)
     if place not in _compilers:
         _compilers[place] = Compiler(target, DiskCache(place[1], size_bytes))
     return _compilers[place]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
-from pathlib import Path
 from typing import Any
 
 from .. import _rt
@@ -46,7 +46,7 @@ from .selected_rows import install_selected_rows  # noqa: E402
 install_operators()
 install_selected_rows()
 install_functions({**public_names(""), **vars(functions)})
-_rt.set_internal_prefix(str(Path(__file__).resolve().parent.parent))
+_rt.set_internal_prefix(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 flags.CALL_SITES.follow(lambda on: _rt.set_record_call_sites(bool(on)))
 _default_threads = _rt.num_threads()
 flags.NUM_THREADS.follow(lambda count: _rt.set_num_threads(count or _default_threads))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 from .. import _rt
 from ..autodiff.partition import Partition, partition
 from ..base import dtypes, flags, nest
+from ..base.collecting import paused_collector
 from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describe, message
 from ..base.locks import new_lock
 from ..ir.builder import Builder, current_builder
@@ -164,17 +164,13 @@ class Dispatcher:
 
     def miss(self, args: Sequence[Any]) -> Any:
         """The Entry for a call of a new signature."""
-        was_collecting = gc.isenabled()
-        gc.disable()  # a large Program is thousands of objects that all stay until the end: walking them is up to a fifth of the time
         try:
-            return self._entry(args)
+            with paused_collector():  # a large Program is thousands of objects: walking them is up to a fifth of the time
+                return self._entry(args)
         except SampanError as error:
             name_operator(error, self.op.__name__)
             add_user_location(error)
             raise
-        finally:
-            if was_collecting:
-                gc.enable()
 
     def _entry(self, args: Sequence[Any]) -> Any:
         traced = self._trace(args)

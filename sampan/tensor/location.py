@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import sys
-from pathlib import Path
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def user_location() -> str:
@@ -15,7 +15,7 @@ def user_location() -> str:
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(_PACKAGE) and not code.co_filename.startswith("<frozen"):
-            return f"at {Path(code.co_filename).name}:{frame.f_lineno}, in {code.co_name}"
+            return f"at {os.path.basename(code.co_filename)}:{frame.f_lineno}, in {code.co_name}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""
 

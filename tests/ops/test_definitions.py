@@ -5,6 +5,7 @@ values, gradients, text form, empty, 0-d and ill-shaped operands of operators wi
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import warnings
 from typing import Any
 
@@ -20,6 +21,7 @@ from sampan.ir.program import Program, Value
 from sampan.ir.text import parse_program
 from sampan.ir.verify import verify
 from sampan.ops import OPERATORS, TABLE, OpDef
+from sampan.ops.define import defaults_of
 from sampan.ops.samples import Made, Random
 
 #: (relative, absolute) tolerance of a value against its reference.
@@ -33,6 +35,17 @@ TOLERANCE = {
 }
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int32", "int64", "uint8", "bool", "complex64", "complex128")
 NAMES = sorted(name for name, definition in OPERATORS.items() if definition.samples)
+
+
+def test_parameters_are_the_signatures():
+    for definition in OPERATORS.values():
+        signature = inspect.signature(definition.body).parameters
+        assert list(defaults_of(definition.body).items()) == [(name, p.default) for name, p in signature.items()], definition.name
+
+    def every_form(a, b=1, *, c, d=2):
+        pass
+
+    assert defaults_of(every_form) == {"a": inspect.Parameter.empty, "b": 1, "c": inspect.Parameter.empty, "d": 2}
 
 
 def is_layer(definition: OpDef) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Any
 
@@ -190,6 +189,8 @@ class ArrayData:
     def __init__(self, array: Array) -> None:
         self.array = np.ascontiguousarray(array)
         self.array.flags.writeable = False
+        import hashlib  # OpenSSL's library comes with it: only for Programs that hold arrays
+
         self.digest = hashlib.sha256(f"{self.array.dtype}{self.array.shape}".encode() + self.array.tobytes()).hexdigest()[:16]
 
     def __eq__(self, other: object) -> bool:
