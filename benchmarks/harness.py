@@ -209,7 +209,7 @@ def select(groups: str | None, pattern: str | None) -> list[Case]:
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in peers.NAMES:
+    for name in dict.fromkeys(map(peers.framework_of, peers.NAMES)):
         parser.add_argument(f"--{name}", metavar="PYTHON", help=f"the interpreter that has it (default: {peers.variable(name)})")
     parser.add_argument("--peers", default="sampan,torch,paddle", help=f"which take part, of {', '.join(peers.NAMES)}")
     groups = ", ".join([*dict.fromkeys(c.group for c in cases.CASES), "start"])
@@ -229,7 +229,7 @@ def find_peers(parsed: argparse.Namespace) -> list[peers.Peer]:
     for name in parsed.peers.split(","):
         if name not in peers.NAMES:
             raise SystemExit(f"unknown peer {name!r}; the peers are {', '.join(peers.NAMES)}")
-        peer = peers.find(name, getattr(parsed, name))
+        peer = peers.find(name, getattr(parsed, peers.framework_of(name)))
         if peer is None:
             print(f"{name} is left out: give its interpreter with --{name} or {peers.variable(name)}", file=sys.stderr)
         else:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 # The peer called "onednn" is oneDNN itself, called through its C interface: what a thin wrapper around it would reach.
 # ONNX Runtime's interpreter has PyTorch and onnx too, which write its models.
-NAMES = ("sampan", "torch", "paddle", "jax", "onednn", "onnxruntime")
+# Peers that end in "-eager" are the same frameworks without their compilers, for cases that are compiled.
+NAMES = ("sampan", "torch", "paddle", "jax", "onednn", "onnxruntime", "sampan-eager", "torch-eager")
 _OWN_ENVIRONMENT = ("sampan", "onednn")
 
 
@@ -20,14 +21,19 @@ class Peer:
     python: str
 
 
+def framework_of(name: str) -> str:
+    """The framework that a peer runs."""
+    return name.removesuffix("-eager")
+
+
 def variable(name: str) -> str:
     """The environment variable that names the peer's interpreter."""
-    return f"SAMPAN_BENCH_{name.upper()}"
+    return f"SAMPAN_BENCH_{framework_of(name).upper()}"
 
 
 def find(name: str, given: str | None) -> Peer | None:
     """The peer, from the argument or its environment variable (sampan and oneDNN: else this interpreter); None when not set."""
-    python = given or os.environ.get(variable(name)) or (sys.executable if name in _OWN_ENVIRONMENT else None)
+    python = given or os.environ.get(variable(name)) or (sys.executable if framework_of(name) in _OWN_ENVIRONMENT else None)
     return Peer(name, python) if python else None
 
 

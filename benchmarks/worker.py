@@ -20,13 +20,15 @@ from typing import Any
 
 import cases
 import numpy as np
+import peers
 
 _LEAST_BATCH_S = 0.05
 _FIRST_RESULTS = 3
 
 
-def load(framework: str, threads: int) -> Any:
-    """The framework's module (oneDNN: the loaded library), set to this number of threads on the CPU."""
+def load(peer: str, threads: int) -> Any:
+    """The module of the peer's framework (oneDNN: the loaded library), set to this number of threads on the CPU."""
+    framework = peers.framework_of(peer)
     if framework == "onednn":
         return importlib.import_module("cases.direct").Library()
     module = importlib.import_module(framework)
@@ -64,8 +66,8 @@ def status_kib(field: str) -> int:
 class Worker:
     """The framework, the case in hand, and how many calls make one measurement of it."""
 
-    def __init__(self, framework: str, threads: int) -> None:
-        self.framework, self.threads = framework, threads
+    def __init__(self, peer: str, threads: int) -> None:
+        self.peer, self.threads = peer, threads
         self.module: Any = None
         self.work: Callable[[], Any] | None = None
         self.calls = 1
@@ -73,10 +75,10 @@ class Worker:
     def prepare(self, name: str) -> dict[str, Any]:
         """Build the case, run it a few times, and find out how many calls fill a measurement."""
         if self.module is None:
-            self.module = load(self.framework, self.threads)
+            self.module = load(self.peer, self.threads)
         self.work = None
         gc.collect()
-        body = cases.BY_NAME[name].body(self.framework)
+        body = cases.BY_NAME[name].body(self.peer)
         if body is None:
             return {"absent": True}
         self.work = body(self.module)
@@ -106,10 +108,10 @@ class Worker:
     def once(self, name: str, calls: int) -> dict[str, Any]:
         """What a fresh process needs: seconds to import and to the end of the first call, memory after import and at its peak."""
         begin = time.perf_counter()
-        self.module = load(self.framework, self.threads)
+        self.module = load(self.peer, self.threads)
         imported = time.perf_counter()
         after_import_kib = status_kib("VmRSS")
-        body = cases.BY_NAME[name].body(self.framework)
+        body = cases.BY_NAME[name].body(self.peer)
         if body is None:
             return {"absent": True}
         work = body(self.module)
@@ -137,11 +139,11 @@ class Worker:
 
 def main() -> None:
     """Answer commands until the pipe closes."""
-    framework, threads = sys.argv[1], int(sys.argv[2])
+    peer, threads = sys.argv[1], int(sys.argv[2])
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    worker = Worker(framework, threads)
+    worker = Worker(peer, threads)
     for line in sys.stdin:
         out.write(json.dumps(worker.answer(json.loads(line))) + "\n")
         out.flush()

@@ -17,7 +17,8 @@ class Case:
     """One piece of work.
 
     ``paddle`` is the body for sampan and PaddlePaddle; a framework without a body does not take part. ``flops`` and
-    ``size_bytes`` of one call give rates. ``target`` is the least ratio (the fastest of ``against``, over sampan) that is wanted.
+    ``size_bytes`` of one call give rates. ``eager`` and ``torch_eager`` are what the peers ``sampan-eager`` and ``torch-eager``
+    run, for cases that are compiled. ``target`` is the least ratio (the fastest of ``against``, over sampan) that is wanted.
     ``tolerance`` bounds the relative difference of the results between frameworks.
     """
 
@@ -28,15 +29,17 @@ class Case:
     jax: Body | None = None
     onednn: Body | None = None
     onnxruntime: Body | None = None
+    eager: Body | None = None
+    torch_eager: Body | None = None
     flops: float = 0.0
     size_bytes: float = 0.0
     target: float = 1.0
     against: tuple[str, ...] = ("torch", "paddle")
     tolerance: float = 1e-3
 
-    def body(self, framework: str) -> Body | None:
-        """The framework's body; sampan takes Paddle's."""
-        return getattr(self, "paddle" if framework == "sampan" else framework)
+    def body(self, peer: str) -> Body | None:
+        """The peer's body; sampan takes Paddle's."""
+        return getattr(self, {"sampan": "paddle", "sampan-eager": "eager", "torch-eager": "torch_eager"}.get(peer, peer))
 
 
 def random_array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> np.ndarray:

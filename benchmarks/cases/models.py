@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from . import jax_models
 from .case import Body, Case, random_array
 
 RATE = 1e-4  # small: Adam's first steps go by the sign of a gradient, so rounding turns those of almost zero
@@ -17,7 +18,7 @@ _VOCABULARY, _WIDTH, _LAYERS, _HEADS, _HIDDEN = 8000, 256, 4, 8, 1024
 _RNN_INPUT, _RNN_HIDDEN, _RNN_STEPS, _RNN_BATCH, _RNN_CLASSES = 128, 256, 64, 32, 10
 
 
-def _weight(index: int, shape: tuple[int, ...], is_scale: bool) -> np.ndarray:
+def weight(index: int, shape: tuple[int, ...], is_scale: bool) -> np.ndarray:
     """Uniform in +-1/sqrt(fan in) for weights in Paddle's layout; ones for scales and zeros for other vectors."""
     if len(shape) == 1:
         return np.full(shape, 1.0 if is_scale else 0.0, "float32")
@@ -33,7 +34,7 @@ def fill_paddle(p: Any, model: Any) -> None:
     """Give the model's parameters their weights; running statistics, which Paddle counts among them, keep their start."""
     trained = [(n, q) for n, q in model.named_parameters() if not q.stop_gradient]
     for index, (name, parameter) in enumerate(trained):
-        parameter.set_value(p.to_tensor(_weight(index, tuple(parameter.shape), _is_scale(name))))
+        parameter.set_value(p.to_tensor(weight(index, tuple(parameter.shape), _is_scale(name))))
 
 
 def fill_torch(t: Any, model: Any, keeps: tuple[str, ...] = ()) -> None:
@@ -42,7 +43,7 @@ def fill_torch(t: Any, model: Any, keeps: tuple[str, ...] = ()) -> None:
         for index, (name, parameter) in enumerate(model.named_parameters()):
             shape = tuple(parameter.shape)
             turned = len(shape) == 2 and not any(k in name for k in keeps)
-            array = _weight(index, shape[::-1] if turned else shape, _is_scale(name))
+            array = weight(index, shape[::-1] if turned else shape, _is_scale(name))
             parameter.copy_(t.from_numpy((array.T if turned else array).copy()))
 
 
@@ -64,7 +65,9 @@ def training_step(loss_of: Callable[[], Any], optimizer: Any) -> Callable[[], An
     return step
 
 
-def _paddle_body(build: Build) -> Body:
+def paddle_body(build: Build) -> Body:
+    """The training step in eager mode, of either framework with Paddle's API."""
+
     def body(p: Any):
         model, loss_of = build(p)
         fill_paddle(p, model)
@@ -74,7 +77,9 @@ def _paddle_body(build: Build) -> Body:
     return body
 
 
-def _torch_body(build: Build, keeps: tuple[str, ...] = ()) -> Body:
+def torch_body(build: Build, keeps: tuple[str, ...] = ()) -> Body:
+    """The training step in PyTorch's eager mode."""
+
     def body(t: Any):
         model, loss_of = build(t)
         fill_torch(t, model, keeps)
@@ -264,29 +269,49 @@ def _transformer_torch(t: Any):
 
 
 _LENET_IMAGES, _RESNET_IMAGES = (64, 1, 28, 28), (8, 3, 224, 224)
-#: Each model: its name, how Paddle's API and PyTorch build it and its loss, and the parts of names of weights that lie alike in both.
-BUILDS: tuple[tuple[str, Build, Build, tuple[str, ...]], ...] = (
+#: Each model: its name, how Paddle's API and PyTorch build it and its loss, the parts of names of weights that lie alike in both, and JAX's net and data.
+BUILDS: tuple[tuple[str, Build, Build, tuple[str, ...], jax_models.Net, Callable[[], tuple[np.ndarray, ...]]], ...] = (
     (
         "MLP 784-512-512-10, batch 64",
         _classifier_paddle(lambda p: perceptron(p.nn), (64, 784)),
         _classifier_torch(lambda t: perceptron(t.nn), (64, 784)),
         (),
+        jax_models.perceptron,
+        lambda: (random_array(64, 784), _labels(64)),
     ),
     (
         "LeNet, batch 64",
         _classifier_paddle(lambda p: p.vision.models.LeNet(), _LENET_IMAGES),
         _classifier_torch(lenet_torch, _LENET_IMAGES),
         (),
+        jax_models.lenet,
+        lambda: (random_array(*_LENET_IMAGES), _labels(_LENET_IMAGES[0])),
     ),
-    ("LSTM of 2 layers 128 to 256, batch 32, length 64", _recurrent_paddle, _recurrent_torch, ("lstm",)),
-    ("Transformer of 4 layers, batch 8, length 128, width 256", _transformer_paddle, _transformer_torch, ("embedding",)),
+    (
+        "LSTM of 2 layers 128 to 256, batch 32, length 64",
+        _recurrent_paddle,
+        _recurrent_torch,
+        ("lstm",),
+        jax_models.recurrent(_RNN_INPUT, _RNN_HIDDEN, _RNN_CLASSES),
+        _recurrent_arrays,
+    ),
+    (
+        "Transformer of 4 layers, batch 8, length 128, width 256",
+        _transformer_paddle,
+        _transformer_torch,
+        ("embedding",),
+        jax_models.transformer(_VOCABULARY, _WIDTH, _LAYERS, _HEADS, _HIDDEN),
+        _tokens,
+    ),
     (
         "ResNet-18, batch 8, 224 x 224",
         _classifier_paddle(lambda p: p.vision.models.resnet18(), _RESNET_IMAGES),
         _classifier_torch(resnet_torch, _RESNET_IMAGES),
         (),
+        jax_models.resnet,
+        lambda: (random_array(*_RESNET_IMAGES), _labels(_RESNET_IMAGES[0])),
     ),
 )
 CASES = tuple(
-    Case(name, "models", _paddle_body(ours), _torch_body(theirs, keeps), tolerance=1e-4) for name, ours, theirs, keeps in BUILDS
+    Case(name, "models", paddle_body(ours), torch_body(theirs, keeps), tolerance=1e-4) for name, ours, theirs, keeps, *_ in BUILDS
 )

@@ -1,6 +1,7 @@
 """Compiled training steps: the models of the group ``models`` and DeepFM, forward, backward and Adam in one Program.
 
 sampan: ``jit.TrainStep``. PaddlePaddle: ``jit.to_static`` and its optimizer. PyTorch: ``torch.compile`` of forward and loss, and its fused Adam.
+JAX: one jitted function. The peers ``sampan-eager`` and ``torch-eager`` run the same models uncompiled.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import models
+from . import jax_models, models
 from .case import Body, Case, random_array
 
 _FIELDS, _DENSE, _ROWS, _FACTORS, _DEEP, _BATCH = 26, 13, 2000, 16, (400, 400), 512
@@ -81,13 +82,26 @@ def _deep_fm_torch(t: Any):
 
 
 _EMBEDDINGS = ("embedding", "first", "factors")
-CASES = (
-    *(
-        Case(f"compiled {name}", "programs", _compiled_paddle(ours), _compiled_torch(theirs, keeps), tolerance=1e-4, target=1.5)
-        for name, ours, theirs, keeps in models.BUILDS
-    ),
+_DEEP_FM = (
+    "DeepFM, 26 fields of 2,000 ids, batch 512",
+    _deep_fm_paddle,
+    _deep_fm_torch,
+    _EMBEDDINGS,
+    jax_models.deep_fm(_FIELDS, _ROWS, _FACTORS, _DENSE, _DEEP),
+    _click_arrays,
+)
+CASES = tuple(
     Case(
-        "compiled DeepFM, 26 fields of 2,000 ids, batch 512", "programs", _compiled_paddle(_deep_fm_paddle), _compiled_torch(_deep_fm_torch, _EMBEDDINGS),
-        tolerance=1e-4, target=1.5,
-    ),
-)  # fmt: skip
+        f"compiled {name}",
+        "programs",
+        _compiled_paddle(ours),
+        _compiled_torch(theirs, keeps),
+        jax_models.training(net, data, models.weight, models.RATE),
+        eager=models.paddle_body(ours),
+        torch_eager=models.torch_body(theirs, keeps),
+        tolerance=1e-4,
+        target=1.5,
+        against=("torch", "torch-eager", "paddle", "jax"),
+    )
+    for name, ours, theirs, keeps, net, data in (*models.BUILDS, _DEEP_FM)
+)

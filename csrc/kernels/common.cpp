@@ -181,6 +181,15 @@ std::unique_ptr<NativeOp> make_widened(const NativeFactory& inner, const NativeC
   return make_converted(inner, call, widened(call.inputs), widened(call.outputs), reads_outputs);
 }
 
+bool has_wide_registers() {
+#if defined(__x86_64__)
+  static const bool is_wide = __builtin_cpu_supports("avx512f");
+  return is_wide;
+#else
+  return true;
+#endif
+}
+
 std::unique_ptr<NativeOp> make_nothing() { return std::make_unique<NothingOp>(); }
 
 }  // namespace sampan::kernels

@@ -2,6 +2,7 @@
 #include "kernels/conv.h"
 
 #include "kernels/conv_onednn.h"
+#include "kernels/conv_winograd.h"
 
 namespace sampan::kernels {
 
@@ -101,6 +102,23 @@ bool lies_channels_last(const Layout& l) {
   return true;
 }
 
+// Bias and steps as loops over the finished result.
+Epilogue epilogue_of(const CallReader& call, const Conv& c) {
+  if (c.direction == ConvDirection::kBackwardWeights) return {};
+  // A bias is a vector of channels, which broadcasting aligns with the last axis unless it is given its axes.
+  std::vector<LayoutRef> operands = c.extras;
+  if (c.bias) {
+    Dims shape(static_cast<size_t>(c.x->rank - 1), 1), strides(shape.size(), 1);
+    shape[0] = c.bias->shape[0];
+    strides[0] = c.bias->strides[0];
+    operands.insert(operands.begin(), intern_layout(c.bias->dtype, shape, strides));
+  }
+  return {call, call.output(0), c.steps, static_cast<bool>(c.bias), operands};
+}
+
+// Transformed tiles leave room for plain steps only: functions would take longer than the products they save.
+bool suits_winograd(const Conv& c) { return is_plain(c.steps) && suits_winograd(c.shape, *c.x, *c.out); }
+
 template <ConvDirection direction>
 std::unique_ptr<NativeOp> make_by_columns(const CallReader& call, const Conv& c) {
   NativeCall wanted = call.call();
@@ -110,19 +128,7 @@ std::unique_ptr<NativeOp> make_by_columns(const CallReader& call, const Conv& c)
   settle(wanted.inputs[0]);
   settle(direction == ConvDirection::kBackwardWeights ? wanted.inputs[1] : wanted.outputs[0]);
   if (wanted.inputs != call.call().inputs || wanted.outputs != call.call().outputs) return make_converted(make_conv<direction>, call.call(), wanted.inputs, wanted.outputs, false);
-  Epilogue epilogue;
-  if (c.direction != ConvDirection::kBackwardWeights) {
-    // A bias is a vector of channels, which broadcasting aligns with the last axis unless it is given its axes.
-    std::vector<LayoutRef> operands = c.extras;
-    if (c.bias) {
-      Dims shape(static_cast<size_t>(c.x->rank - 1), 1), strides(shape.size(), 1);
-      shape[0] = c.bias->shape[0];
-      strides[0] = c.bias->strides[0];
-      operands.insert(operands.begin(), intern_layout(c.bias->dtype, shape, strides));
-    }
-    epilogue = Epilogue(call, call.output(0), c.steps, static_cast<bool>(c.bias), operands);
-  }
-  return make_conv_by_columns(call, c.shape, c.direction, static_cast<bool>(c.bias), std::move(epilogue));
+  return make_conv_by_columns(call, c.shape, c.direction, static_cast<bool>(c.bias), epilogue_of(call, c));
 }
 
 // None where packing makes no sense: no oneDNN, or operands that are copied first.
@@ -148,6 +154,11 @@ std::unique_ptr<NativeOp> make_packed(const NativeCall& given, ConvDirection dir
   const NativeCall plain = without_packing(given, weight_shape);
   CallReader reader(native_name(direction), plain);
   Conv c = read_conv(reader, direction);
+  if (suits_winograd(c)) {
+    if (given.inputs[1]->dtype != DType::k_uint8 || given.inputs[1]->size_bytes() != winograd_weight_bytes(c.shape))
+      call.fail(ErrorKind::kValue, "the packed weights do not belong to this convolution");
+    return make_conv_winograd(given, c.shape, direction, true, epilogue_of(call, c));
+  }
   const auto form = packed_form(c);
   if (!form || given.inputs[1]->dtype != DType::k_uint8 || given.inputs[1]->size_bytes() != conv_packing(c, *form).packed.get_size())
     call.fail(ErrorKind::kValue, "the packed weights do not belong to this convolution");
@@ -155,7 +166,8 @@ std::unique_ptr<NativeOp> make_packed(const NativeCall& given, ConvDirection dir
   return std::make_unique<OneDnnOp>([c, form] { return conv_sequence(c, *form); });
 }
 
-Packing read_packing(CallReader& call, const NativeCall& given) {
+// The convolution that weights are packed for.
+Conv read_consumer(CallReader& call, const NativeCall& given) {
   call.operands(1, 1);
   const std::string name = call.text("direction", "forward");
   if (name != "forward" && name != "backward_data") call.fail(ErrorKind::kValue, "direction '" + name + "' is unknown; it is forward or backward_data");
@@ -171,19 +183,26 @@ Packing read_packing(CallReader& call, const NativeCall& given) {
   if (call.flag("has_bias", false) && out.rank > 1) consumer.inputs.push_back(contiguous_layout(weight->dtype, Dims{out.shape[1]}));
   for (size_t i = epilogue_operands(parse_epilogue(call, call.text("epilogue", ""))); i > 0; --i) consumer.inputs.push_back(consumer.outputs[0]);
   CallReader reader(native_name(direction), consumer);
-  const Conv c = read_conv(reader, direction);
+  return read_conv(reader, direction);
+}
+
+Packing packing_of(const Conv& c) {
   const auto form = packed_form(c);
   return form ? conv_packing(c, *form) : Packing{};
 }
 
 std::unique_ptr<NativeOp> make_packed_size(const NativeCall& given) {
   CallReader call("conv_packed_size", given);
-  return make_size(call, read_packing(call, given));
+  const Conv c = read_consumer(call, given);
+  return make_size(call, suits_winograd(c) ? winograd_weight_bytes(c.shape) : packing_of(c).bytes());
 }
 
 std::unique_ptr<NativeOp> make_pack_weights(const NativeCall& given) {
   CallReader call("conv_pack_weights", given);
-  return make_packing(call, read_packing(call, given));
+  const Conv c = read_consumer(call, given);
+  if (!suits_winograd(c)) return make_packing(call, packing_of(c));
+  check_packed_output(call, winograd_weight_bytes(c.shape));
+  return make_winograd_weights(*c.weight, c.shape, c.direction);
 }
 
 template <ConvDirection direction>
@@ -205,6 +224,7 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   for (LayoutRef& l : inputs) settle(l);
   for (LayoutRef& l : outputs) settle(l);
   if (inputs != given.inputs || outputs != given.outputs) return make_converted(make_conv<direction>, given, inputs, outputs, false);
+  if (suits_winograd(c)) return make_conv_winograd(given, c.shape, direction, false, epilogue_of(call, c));
   if (direction != ConvDirection::kForward) {
     if (auto op = make_conv_gradient(c)) return op;
   } else if (const auto form = choose_form(c)) {

@@ -341,13 +341,8 @@ std::unique_ptr<NativeOp> try_onednn(const Product& p, bool swapped) {
 bool prefers_own(const Product& p) {
   if (!is_plain(p.steps)) return p.rows.size * p.columns.size <= 64;
   if (p.rows.size == 1 || p.columns.size == 1) return true;
-#if defined(__x86_64__)
-  static const bool is_wide = __builtin_cpu_supports("avx512f");
-#else
-  static const bool is_wide = true;
-#endif
   const double work = static_cast<double>(p.rows.size) * static_cast<double>(p.columns.size) * static_cast<double>(p.depth);
-  return !is_wide || work <= 32.0 * 32 * 32;
+  return !has_wide_registers() || work <= 32.0 * 32 * 32;
 }
 
 std::unique_ptr<NativeOp> make_matmul(const NativeCall& c);
@@ -454,7 +449,7 @@ Packing read_packing(CallReader& call, const NativeCall& c) {
 
 std::unique_ptr<NativeOp> make_packed_size(const NativeCall& c) {
   CallReader call("matmul_packed_size", c);
-  return make_size(call, read_packing(call, c));
+  return make_size(call, read_packing(call, c).bytes());
 }
 
 std::unique_ptr<NativeOp> make_pack_weights(const NativeCall& c) {

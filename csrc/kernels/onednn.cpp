@@ -143,15 +143,19 @@ class SizeOp final : public NativeOp {
 
 }  // namespace
 
-std::unique_ptr<NativeOp> make_size(const CallReader& call, const Packing& packing) {
+std::unique_ptr<NativeOp> make_size(const CallReader& call, size_t bytes) {
   if (call.output(0).dtype != DType::k_int64 || call.output(0).numel != 1) call.fail(ErrorKind::kShape, "the output is one int64");
-  return std::make_unique<SizeOp>(packing.bytes());
+  return std::make_unique<SizeOp>(bytes);
+}
+
+void check_packed_output(const CallReader& call, size_t bytes) {
+  if (bytes == 0) call.fail(ErrorKind::kValue, "packing does not pay here: the packed size is 0");
+  if (call.output(0).dtype != DType::k_uint8) call.fail(ErrorKind::kDType, "the packed buffer is of uint8");
+  call.same_shape(call.output(0), {static_cast<int64_t>(bytes)}, "the packed buffer");
 }
 
 std::unique_ptr<NativeOp> make_packing(const CallReader& call, const Packing& packing) {
-  if (packing.bytes() == 0) call.fail(ErrorKind::kValue, "packing does not pay here: the packed size is 0");
-  if (call.output(0).dtype != DType::k_uint8) call.fail(ErrorKind::kDType, "the packed buffer is of uint8");
-  call.same_shape(call.output(0), {static_cast<int64_t>(packing.bytes())}, "the packed buffer");
+  check_packed_output(call, packing.bytes());
   return std::make_unique<OneDnnOp>([packing] {
     Sequence s;
     s.reorder(s.operand(0, packing.given), s.operand(1, packing.packed));

@@ -124,7 +124,8 @@ struct Packing {
   size_t bytes() const { return packed.get_size() == 0 || given == packed ? 0 : packed.get_size(); }
 };
 // The natives ..._packed_size and ..._pack_weights; the call's operands are (weights; int64 or the packed bytes).
-std::unique_ptr<NativeOp> make_size(const CallReader& call, const Packing& packing);
+std::unique_ptr<NativeOp> make_size(const CallReader& call, size_t bytes);
+void check_packed_output(const CallReader& call, size_t bytes);
 std::unique_ptr<NativeOp> make_packing(const CallReader& call, const Packing& packing);
 
 }  // namespace sampan::kernels
