@@ -21,7 +21,7 @@ from ..ops.define import OPERATORS
 from .build import OPS
 from .location import user_location
 from .recording import Recorder, current_recorder
-from .replay import BACKWARD, DYNAMIC, FUNCTIONS, Operand, RecordedFunction
+from .replay import DYNAMIC, FUNCTIONS, Operand, RecordedFunction
 from .variable import UNKNOWN, Variable
 
 
@@ -73,10 +73,6 @@ class ArrayVariable(Variable):
         return f"Variable({self.name}: an array of {self.dtype}, stop_gradient={self.stop_gradient})"
 
 
-def _define(name: str, function: Callable[..., Any]) -> None:
-    FUNCTIONS[name] = RecordedFunction(name, function, inspect.signature(function))
-
-
 def _place(index: Any) -> int:
     place = int(index)
     if place < 0:
@@ -108,6 +104,10 @@ def _without(array: Sequence[Any], index: Any) -> list[Any]:
     return _write(array, index, None)
 
 
+def _cut(array: Sequence[Any], length: Any) -> list[Any]:
+    return [TensorArray(list(array)[: _place(length)])]
+
+
 def _joined(array: Sequence[Any], axis: int, is_stacked: bool) -> list[Any]:
     elements = list(array)
     if not elements or any(v is None for v in elements):
@@ -122,31 +122,11 @@ def _split(array: Sequence[Any], axis: int, is_stacked: bool, gradient: Any) -> 
     return [TensorArray(OPS["split"](gradient, [v.shape[axis] for v in array], axis))]
 
 
-_STATEMENTS: dict[str, Callable[..., Any]] = {
-    "array_create": lambda: [TensorArray()],
-    "array_write": _write,
-    "array_read": _read,
-    "array_length": lambda array: [_rt.from_numpy(np.array(len(array), "int64"), False)],
-    "array_pick": _pick,
-    "array_without": _without,
-    "array_alone": lambda index, value: _write((), index, value),
-    "array_sum": lambda first, second: [TensorArray(first) + second],
-    "array_join": _joined,
-    "array_split": _split,
-}
-for _name, _function in _STATEMENTS.items():
-    _define(_name, _function)
-
-
-def _append(
-    recorder: Recorder, name: str, operands: dict[str, Any], kinds: Sequence[Variable], backward: Any = None, **attributes: Any
-) -> list[Any]:
+def _append(recorder: Recorder, name: str, operands: dict[str, Any], kinds: Sequence[Variable], **attributes: Any) -> list[Any]:
     """An Op on arrays and tensors, that runs at once."""
     inputs = list(operands.values())
     attributes = {key: Operand(k) for k, key in enumerate(operands)} | attributes
     attributes[DYNAMIC] = 0
-    if backward is not None:
-        attributes[BACKWARD] = backward
     op = Op(name, tuple(inputs), attributes, (), (), user_location(), recorder.role)
     outputs = []
     for kind in kinds:
@@ -213,7 +193,7 @@ def create_array(dtype: Any = "float32", initialized_list: Any = None) -> Any:
     recorder = current_recorder()
     if recorder is None:
         return list(first)
-    made = _append(recorder, "array_create", {}, [ArrayVariable(name)])[0]
+    made = new_array(recorder, name)
     for k, value in enumerate(first):
         array_write(value, k, made)
     return made
@@ -249,7 +229,7 @@ def array_read(array: Any, i: Any) -> Any:
     kind = source.element.like()
     kind.stop_gradient = source.stop_gradient
     kind.was_constant = False
-    return _append(recorder, "array_read", {"array": source, "index": recorder.operand(index)}, [kind], _read_backward)[0]
+    return _append(recorder, "array_read", {"array": source, "index": recorder.operand(index)}, [kind])[0]
 
 
 def _read_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
@@ -286,13 +266,34 @@ def array_write(x: Any, i: Any, array: Any = None) -> Any:
         return held
     if held.dtype != dtype:
         raise ArgumentTypeError(message(f"array_write(): x is {dtype} and the array of {held.dtype}", "they must be equal"))
-    value, source = recorder.operand(x), recorder.resolve(held)
-    kind = source.like()
-    kind.element = value.like() if source.element is None else source.element.merged(value)  # type: ignore[attr-defined]
+    recorder.write(held, array_with(recorder, held, index, x))
+    return held
+
+
+def new_array(recorder: Recorder, dtype: str, element: Variable | None = None) -> Any:
+    """An empty array. ``element``: what its elements will be like."""
+    return _append(recorder, "array_create", {}, [ArrayVariable(dtype, "", element)])[0]
+
+
+def array_with(recorder: Recorder, array: Any, index: Any, x: Any) -> Any:
+    """A new array: this one with x at the place."""
+    value, source = recorder.operand(x), recorder.resolve(array)
+    kind: Any = source.like()
+    element = getattr(source, "element", None)
+    kind.element = value.like() if element is None else element.merged(value)
     kind.stop_gradient = source.stop_gradient and value.stop_gradient
     operands = {"array": source, "index": recorder.operand(index), "value": value}
-    recorder.write(held, _append(recorder, "array_write", operands, [kind], _write_backward)[0])
-    return held
+    return _append(recorder, "array_write", operands, [kind])[0]
+
+
+def array_cut(recorder: Recorder, array: Any, length: Any) -> Any:
+    """A new array: the first elements of this one."""
+    source = recorder.resolve(array)
+    return _append(recorder, "array_cut", {"array": source, "length": recorder.operand(length)}, [source])[0]
+
+
+def _cut_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
+    return [given[0]]
 
 
 def _write_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
@@ -328,21 +329,15 @@ def tensor_array_to_tensor(input: Any, axis: int = 1, use_stack: bool = False, n
     else:
         own[axis] = UNKNOWN
     kind = Variable(source.dtype, own, stop_gradient=source.stop_gradient)
-
-    def backward(inner: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
-        operands = {"array": op.inputs[0], "gradient": given[0]}
-        return _append(inner, "array_split", operands, [_stopped(op.inputs[0])], axis=axis, is_stacked=use_stack)
-
-    out, sizes = _append(
-        recorder,
-        "array_join",
-        {"array": source},
-        [kind, Variable("int32", (UNKNOWN,))],
-        backward,
-        axis=axis,
-        is_stacked=use_stack,
-    )
+    kinds = [kind, Variable("int32", (UNKNOWN,))]
+    out, sizes = _append(recorder, "array_join", {"array": source}, kinds, axis=axis, is_stacked=use_stack)
     return out, sizes
+
+
+def _join_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
+    operands = {"array": op.inputs[0], "gradient": given[0]}
+    own = {name: op.attributes[name] for name in ("axis", "is_stacked")}
+    return _append(recorder, "array_split", operands, [_stopped(op.inputs[0])], **own)
 
 
 def add_gradients(recorder: Recorder, first: Any, second: Any) -> Any:
@@ -353,3 +348,21 @@ def add_gradients(recorder: Recorder, first: Any, second: Any) -> Any:
 def zero_gradient(recorder: Recorder, like: Any) -> Any:
     """The gradient of a Variable that nothing depends on."""
     return zero_array(recorder, _stopped(like)) if like.is_array else recorder.call(OPERATORS["zeros_like"], [like, None])
+
+
+#: The statements on arrays: what each does at run time, and what appends its gradient.
+_STATEMENTS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
+    "array_create": (lambda: [TensorArray()], None),
+    "array_write": (_write, _write_backward),
+    "array_read": (_read, _read_backward),
+    "array_length": (lambda array: [_rt.from_numpy(np.array(len(array), "int64"), False)], None),
+    "array_pick": (_pick, None),
+    "array_without": (_without, None),
+    "array_cut": (_cut, _cut_backward),
+    "array_alone": (lambda index, value: _write((), index, value), None),
+    "array_sum": (lambda first, second: [TensorArray(first) + second], None),
+    "array_join": (_joined, _join_backward),
+    "array_split": (_split, None),
+}
+for _name, (_function, _backward) in _STATEMENTS.items():
+    FUNCTIONS[_name] = RecordedFunction(_name, _function, inspect.signature(_function), None, _backward)

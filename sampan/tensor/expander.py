@@ -47,6 +47,8 @@ class Expander(Builder):
         self.keys: Iterator[Value] | None = None
         #: What Values written in place are now, by the id of the Value that was written first; it is kept alive beside.
         self.versions: dict[int, tuple[Value, Value]] = {}
+        #: Elements of arguments that follow from sizes alone, by the argument's id.
+        self.known: dict[int, Any] = {}
 
     def latest(self, value: Value) -> Value:
         """What the value is now, after writes in place."""

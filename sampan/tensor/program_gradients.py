@@ -11,7 +11,7 @@ from ..ir.program import Block, Op
 from ..ops.define import OPERATORS
 from .arrays import add_gradients, zero_gradient
 from .recording import Recorder
-from .replay import BACKWARD, COUNT, FORWARD, PRESENT, WANTED
+from .replay import BACKWARD, COUNT, FORWARD, FUNCTIONS, PRESENT, WANTED
 from .variable import Variable
 
 #: The attribute of ``while`` and ``while_grad``: how many of the first inputs the loop carries.
@@ -71,8 +71,9 @@ def _gradients_of(recorder: Recorder, op: Op, present: list[int], given: list[Va
         return _cond_gradients(recorder, op, present, given, targets)
     if op.name == "while":
         return _while_gradients(recorder, op, present, given, targets)
-    rule = op.attributes.get(BACKWARD)
-    if rule is not None:
+    function = FUNCTIONS.get(op.name)
+    rule = op.attributes.get(BACKWARD) or (function and function.backward)
+    if rule:
         return rule(recorder, op, present, given, targets)  # type: ignore[no-any-return]
     if FORWARD in op.attributes or op.name == "while_grad":
         raise AutogradError(

@@ -24,7 +24,12 @@ from .expander import Expander, current_rule
 from .inplace import check_inplace, rebinds
 from .location import add_user_location, user_location
 from .replay import DYNAMIC, FUNCTIONS, PRECISION, WRITES, Operand, RecordedFunction, expand_call, map_attribute
+from .sizes import DERIVED, SIZES, constant_of
 from .variable import PROBES, UNKNOWN, Variable
+
+#: Numbers that may follow from sizes: of these dtypes, and as many as a tensor has axes.
+_NUMBERS = frozenset({"bool", "int32", "int64", "float32", "float64"})
+_MOST_NUMBERS = 16
 
 
 class Recorder(Builder):
@@ -93,6 +98,7 @@ class Recorder(Builder):
         inner = self.captured.get(id(outer), (outer, None))[1]
         if inner is None:
             inner = self.adopt(outer.like(self.root.fresh_name(outer.name)))
+            inner.known = outer.known
             self.captured[id(outer)] = (outer, inner)
         self.versions[id(variable)] = inner
         return inner
@@ -208,16 +214,22 @@ class Recorder(Builder):
         inputs, attributes = definition.split(bound)
         if read:
             attributes = map_attribute(attributes, lambda v: Operand(len(inputs) + v.index) if isinstance(v, Operand) else v)
+            first = len(inputs)
             inputs += read
-            attributes[DYNAMIC] = len(read)
+            if all(v.is_derived for v in read):
+                attributes[SIZES] = tuple(range(first, len(inputs)))
+            else:
+                attributes[DYNAMIC] = len(read)
         op, structure = self._append(definition.ir_name, tuple(inputs), attributes)
         outputs = iter(op.outputs)
         result = nest.map_structure(lambda leaf: None if leaf is None else next(outputs), structure)
         if is_inplace:
             k = definition.inplace_parameter
             if rebinds(definition):
-                self.root.aliases.reshaped(self.variable_of(args[k]))
-                self.set_version(self.variable_of(args[k]), result)
+                target = self.variable_of(args[k])
+                target.is_rebound = True
+                self.root.aliases.reshaped(target)
+                self.set_version(target, result)
             else:
                 check_inplace(f"{definition.name}_", definition, bound[k], result)
                 self.write(self.variable_of(args[k]), result)
@@ -227,13 +239,17 @@ class Recorder(Builder):
                 args[0][0] if isinstance(args[0], (list, tuple)) else args[0]
             )  # of several, the first result shares the first's memory
             self.root.aliases.note(self.variable_of(viewed), op)
-        for target, new in zip(definition.updated(args), op.outputs, strict=False):
-            self.write(self.variable_of(target), new)  # type: ignore[arg-type]
+        for updated, new in zip(definition.updated(args), op.outputs, strict=False):
+            self.write(self.variable_of(updated), new)  # type: ignore[arg-type]
         return result
 
     def _read(self, value: Any, read: list[Variable]) -> Any:
         if not isinstance(value, Variable):
             return value
+        if value.ndim > 1:
+            raise ArgumentTypeError(
+                message(f"{value!r} stands where a number is expected", "only a tensor of one axis or none can", "index it first")
+            )
         read.append(self.resolve(value))
         return Operand(len(read) - 1)
 
@@ -249,12 +265,22 @@ class Recorder(Builder):
                 return Operand(len(handles) - 1)
             return value
 
-        attributes = {name: map_attribute(value, mark) for name, value in bound.arguments.items()}
+        attributes = {}
+        listed: set[int] = set()  # in lists of numbers, as sizes are given
+        for name, value in bound.arguments.items():
+            before = len(handles)
+            attributes[name] = map_attribute(value, mark)
+            if isinstance(value, (list, tuple)):
+                listed.update(range(before, len(handles)))
         if not handles or not function.takes(attributes):
             return function.function(*args, **kwargs)
         inputs = [self.operand(v) for v in handles]
         if function.rule is not None:
             attributes[DYNAMIC] = 0
+        else:
+            sizes = tuple(k for k, v in enumerate(inputs) if v.is_derived and (v.weak or k in listed))
+            if sizes:
+                attributes[SIZES] = sizes
         op, structure = self._append(function.name, tuple(inputs), attributes)
         outputs = iter(op.outputs)
         result = nest.map_structure(lambda leaf: next(outputs) if isinstance(leaf, Value) else leaf, structure)
@@ -278,7 +304,7 @@ class Recorder(Builder):
         if rule is not None:
             attributes = attributes | {PRECISION: rule}
         try:
-            types, structure, written, keys = self._types(name, inputs, attributes)
+            types, known, structure, written, keys = self._types(name, inputs, attributes)
         except SampanError as error:
             error.args = (_without_probes(str(error.args[0])), *error.args[1:])
             add_user_location(error)
@@ -290,6 +316,10 @@ class Recorder(Builder):
         op = Op(name, inputs, attributes, (), (), self.location, self.role)
         is_constant = not _rt.grad_enabled() or all(v.stop_gradient for v in inputs)
         op.outputs = tuple(self._output(op, k, t, is_constant) for k, t in enumerate(types))
+        for output, elements in zip(op.outputs, known, strict=True):
+            output.known = elements  # type: ignore[attr-defined]
+        if None not in known and all(v.is_derived or v.known is None for v in inputs):
+            op.attributes = op.attributes | {DERIVED: tuple(k for k, v in enumerate(inputs) if v.known is not None)}
         self.block.ops.append(op)
         return op, structure
 
@@ -308,16 +338,24 @@ class Recorder(Builder):
         made.was_constant = made.stop_gradient and dtypes.is_differentiable(dtype) and _rt.grad_enabled()
         return self.adopt(made)
 
-    def _types(self, name: str, inputs: Sequence[Variable], attributes: dict[str, Any]) -> tuple[list[Any], Any, list[int], int]:
-        """(dtype, shapes under the probes, weak) of each output; the structure; which inputs are written; how many keys are drawn."""
+    def _types(
+        self, name: str, inputs: Sequence[Variable], attributes: dict[str, Any]
+    ) -> tuple[list[Any], list[Any], Any, list[int], int]:
+        """(dtype, shapes under the probes, weak) of each output; elements that follow from sizes alone; the structure; which inputs are
+        written; how many keys are drawn."""
         runs = []
-        needs_two = attributes.get(DYNAMIC) is not None or any(v.probes is not None for v in inputs)
+        known: list[list[Any]] = []
+        needs_two = attributes.get(DYNAMIC) is not None or any(v.probes is not None or v.known is not None for v in inputs)
         for k in range(2 if needs_two else 1):
             scratch = Expander("scratch")
             values = [scratch.argument(v.dtype, v.probe(k), weak=v.weak) for v in inputs]
+            scratch.known = {id(v): i.known[k] for v, i in zip(values, inputs, strict=True) if i.known is not None}
             with scratch.active():
                 result = expand_call(scratch, name, attributes, values, PROBES[k])
             leaves = [v for v in nest.flatten(result) if isinstance(v, Value)]
+            known.append(
+                [constant_of(v, scratch.known) if v.dtype in _NUMBERS and v.numel <= _MOST_NUMBERS else None for v in leaves]
+            )
             written = [n for n, v in enumerate(values) if scratch.latest(v) is not v] if name in FUNCTIONS else []
             leaves += [scratch.latest(values[n]) for n in written]
             runs.append((leaves, result, written, len(scratch.block.arguments) - len(values)))
@@ -331,7 +369,9 @@ class Recorder(Builder):
             )
         shapes = [[tuple(leaf.shape) for leaf in run[0]] for run in runs]
         types = [(v.dtype, [s[n] for s in shapes], v.weak) for n, v in enumerate(runs[0][0])]
-        return types, runs[0][1], runs[0][2], runs[0][3]
+        elements = [None if a is None or b is None else (a, b) for a, b in zip(known[0], known[-1], strict=True)]
+        elements += [None] * (len(types) - len(elements))
+        return types, elements, runs[0][1], runs[0][2], runs[0][3]
 
 
 def _without_probes(text: str) -> str:

@@ -19,11 +19,11 @@ from ..ops import primitives as p
 from ..ops.define import operator_named
 from ..ops.primitives.core import PRIMITIVES
 from .expander import RULES, Expander
+from .sizes import SIZES, as_number, constant_of
 
 #: Attributes of recorded Ops beside those of the call itself.
 DYNAMIC = "@dynamic"  # runs at once, for its sizes or attributes depend on data: how many of its last inputs stand in attributes
 PRECISION = "@precision"  # the key of the operand rule that the call was recorded under
-EFFECT = "@effect"  # acts outside of the Program: it is kept though nothing uses its results
 WRITES = "@writes"  # of a Python function: which inputs it writes; its last outputs are what they become
 FORWARD = "@forward"  # of a gradient: the name of the forward Op, whose inputs come first
 COUNT = "@count"  # of a gradient: how many inputs the forward Op has
@@ -48,12 +48,16 @@ class Operand:
 
 @dataclass(frozen=True)
 class RecordedFunction:
-    """A public Python function that is recorded as one Op. ``rule``: its types, when data decides the sizes of its results."""
+    """A public Python function that is recorded as one Op.
+
+    rule: its types, when data decides the sizes of its results. backward: appends its gradient, as the attribute ``BACKWARD`` does for one Op.
+    """
 
     name: str
     function: Callable[..., Any]
     signature: inspect.Signature
     rule: TypeRule | None = None
+    backward: Callable[..., Any] | None = None
 
     @staticmethod
     def takes(value: Any) -> bool:
@@ -103,29 +107,47 @@ def expand_call(
     function = FUNCTIONS.get(name)
     with recording_gradients(), expander.ruled(RULES.get(attributes.get(PRECISION))):
         if function is not None:
-            return _expand_function(expander, function, own, inputs, probe)
+            return _expand_function(expander, function, own, inputs, probe, attributes.get(SIZES, ()))
         if name in PRIMITIVES:
             return expander.append(name, tuple(inputs), own).outputs
         definition = operator_named(name)
         if definition is None:
             raise IRError(f"no operator is called {name!r}")
         count = attributes.get(DYNAMIC)
-        if count is not None:
-            if probe is None:
-                raise IRError(f"{name} depends on data and cannot be compiled")
-            inputs = inputs[: len(inputs) - count]
-            own = map_attribute(own, lambda v: probe if isinstance(v, Operand) else v)
+        if count is not None or SIZES in attributes:
+            own = map_attribute(
+                own, lambda v: _number_of(expander, name, inputs[v.index], probe) if isinstance(v, Operand) else v
+            )
+            inputs = inputs[: len(inputs) - (len(attributes[SIZES]) if count is None else count)]
         args = definition.arguments(Op(name, tuple(inputs), own), inputs)
         return expander.call(definition, args)
 
 
+def _number_of(expander: Expander, name: str, value: Value, probe: int | None) -> Any:
+    """The number that a Value stands for in an attribute; the probe where only a run knows it."""
+    found = constant_of(value, expander.known)
+    if found is not None:
+        return as_number(found)
+    if probe is None:
+        raise IRError(f"{name} depends on data and cannot be compiled")
+    return probe
+
+
 def _expand_function(
-    expander: Expander, function: RecordedFunction, own: dict[str, Any], inputs: Sequence[Value], probe: int | None
+    expander: Expander,
+    function: RecordedFunction,
+    own: dict[str, Any],
+    inputs: Sequence[Value],
+    probe: int | None,
+    sizes: Sequence[int],
 ) -> Any:
     used = 1 + max((v.index for v in nest.flatten(_plain(own)) if isinstance(v, Operand)), default=-1)
     if len(inputs) > used:  # the last inputs are the keys that it draws
         expander.keys = iter(inputs[used:])
-    arguments = map_attribute(own, lambda v: inputs[v.index] if isinstance(v, Operand) else v)
+    given: list[Any] = list(inputs)
+    for k in sizes:
+        given[k] = _number_of(expander, function.name, inputs[k], probe)
+    arguments = map_attribute(own, lambda v: given[v.index] if isinstance(v, Operand) else v)
     bound = inspect.BoundArguments(function.signature, dict(arguments))  # type: ignore[arg-type]
     try:
         if function.rule is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from .. import _rt
+from ..base.errors import AutogradError, message
 from ..base.locks import new_lock
 from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block, Op, Value
@@ -24,6 +25,7 @@ from .program_gradients import CARRIED, copy_recorded, reopen
 from .random import default_generator
 from .recording import Recorder, current_recorder
 from .replay import DYNAMIC, EFFECT, FORWARD, FUNCTIONS, PRESENT, WANTED, Operand, Replay, map_attribute
+from .sizes import with_sizes
 
 Environment = dict[int, Any]
 Step = Callable[[Environment], None]
@@ -121,7 +123,10 @@ class Runner:
                 own = [
                     (k, v)
                     for k, v in self.updates
-                    if position.get(id(v)) == n and last_reads.get(k, -1) <= n and counts[id(v)] == 1
+                    if position.get(id(v)) == n
+                    and last_reads.get(k, -1) <= n
+                    and counts[id(v)] == 1
+                    and not getattr(self.block.arguments[k], "is_rebound", False)
                 ]
                 self._written.update(k for k, _ in own)
                 steps.append(
@@ -147,6 +152,7 @@ class Runner:
         self, ops: list[Op], needed: set[int], updates: list[tuple[int, Value]], name: str
     ) -> tuple[Any, list[Value], list[Value]]:
         """The operator that the Ops become, its operands (those that it updates come first), and its results."""
+        ops = with_sizes(ops)
         made = {id(v) for op in ops for v in op.outputs}
         inputs: dict[int, Value] = {}
         for op in ops:
@@ -193,6 +199,14 @@ def calling_step(call: Any, count: int, keys: list[int], result_keys: list[int])
 
 def _overwrite(target: Any, new: Any) -> None:
     """Give the tensor new elements; one of another Program, of another type under the same name, becomes this type."""
+    if _rt.grad_enabled() and not target.stop_gradient:
+        raise AutogradError(
+            message(
+                f"{target.name or 'a tensor'} ({target.dtype.name}{list(target.shape)}), which wants a gradient, is written in place by a Program",
+                "its value from before is what the gradient belongs to",
+                "write into a copy of it, or under paddle.no_grad()",
+            )
+        )
     with NoGradient():
         if tuple(target.shape) == tuple(new.shape) and target.dtype == new.dtype:
             _rt.copy_into(target, new)

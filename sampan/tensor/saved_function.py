@@ -13,7 +13,7 @@ from .convert.numbers import DTYPES
 from .program import Program
 from .program_data import Reader, Writer, damaged, decoded, encoded
 from .runner import Runner
-from .traced import Result, Traced
+from .traced import Items, Result, Traced, filled
 from .variable import Variable
 
 _NUMBERS = {kind.__name__: kind for kind in DTYPES}
@@ -96,7 +96,7 @@ class SavedFunction:
             given = nest.flatten(list(args))
             _check(name, inputs, given)
             results = runner([*given, *held])
-            return nest.map_structure(lambda v: v.of(results) if isinstance(v, Result) else v, self.structure)
+            return filled(self.structure, results)
 
         call.__name__ = call.__qualname__ = name
         return call
@@ -135,6 +135,8 @@ def _check(name: str, inputs: Sequence[Any], given: Sequence[Any]) -> None:
 def _structure_data(tree: Any) -> Any:
     if isinstance(tree, Result):
         return {"result": [tree.index, None if tree.number is None else tree.number.__name__]}
+    if isinstance(tree, Items):
+        return {"items": _structure_data(tree.item)}
     if isinstance(tree, dict):
         return {"dict": [[encoded(k, "the result"), _structure_data(v)] for k, v in tree.items()]}
     if isinstance(tree, (list, tuple)):
@@ -146,6 +148,8 @@ def _structure(data: Mapping[str, Any]) -> Any:
     ((kind, of),) = data.items()
     if kind == "result":
         return Result(of[0], None if of[1] is None else _NUMBERS[of[1]])
+    if kind == "items":
+        return Items(_structure(of))
     if kind == "dict":
         return {decoded(k): _structure(v) for k, v in of}
     if kind in ("list", "tuple"):

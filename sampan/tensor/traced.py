@@ -13,6 +13,8 @@ from .convert import Number, converted
 from .convert.effects import Effect, effects_of
 from .convert.guards import Uses
 from .convert.journal import Journal
+from .convert.lists import ListContent, opened
+from .convert.merging import Column
 from .convert.recorded import RecordedBlocks, tracing
 from .program import Program
 from .runner import Runner, live_ops
@@ -40,6 +42,25 @@ class Result:
         """The leaf of one run."""
         found = results[self.index]
         return found if self.number is None else self.number(found.item())
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of unknown length in what the function returns: the structure of an item, with a ``Result`` for each leaf's array."""
+
+    item: Any
+
+    def of(self, results: Sequence[Any]) -> Any:
+        """The list of one run."""
+        leaves = nest.flatten(self.item)
+        columns = [[v if r.number is None else r.number(v.item()) for v in results[r.index]] for r in leaves]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        return [nest.pack_like([self.item], row)[0] for row in rows]
+
+
+def filled(structure: Any, results: Sequence[Any]) -> Any:
+    """What the function returns, by the results of one run."""
+    return nest.map_structure(lambda v: v.of(results) if isinstance(v, (Result, Items)) else v, structure)
 
 
 def recording_here() -> RecordedBlocks:
@@ -77,7 +98,7 @@ class Traced:
             try:
                 with tracing(recorder):
                     result = converted(function)(*given_args, **given_kwargs)
-                    self.structure = nest.map_structure(self._leaf, result)
+                    self.structure = nest.map_structure(self._leaf, opened(result))
             except BaseException:
                 journal.undo()
                 raise
@@ -103,6 +124,11 @@ class Traced:
 
     def _leaf(self, value: Any) -> Any:
         """What stands for a leaf of the function's result."""
+        if isinstance(value, ListContent):
+            return Items(nest.map_structure(self._leaf, value.item))
+        if isinstance(value, Column):
+            self.outputs.append(self.program.recorder.operand(value.as_array()))
+            return Result(len(self.outputs) - 1, value.kind.number)
         if not isinstance(value, (Variable, _rt.Tensor)):
             return value
         strong, kind = (value.strong, value.kind) if isinstance(value, Number) else (value, None)
@@ -150,4 +176,4 @@ class Traced:
             return results[0]
         for effect, leaves in zip(self.effects, self._effect_results, strict=True):
             effect.apply(leaf.of(results) for leaf in leaves)
-        return nest.map_structure(lambda v: v.of(results) if isinstance(v, Result) else v, self.structure)
+        return filled(self.structure, results)

@@ -9,6 +9,7 @@ from ..base.errors import ArgumentTypeError, message
 from ..ir.program import Value
 from .location import user_location
 from .size import Size
+from .sizes import DERIVED
 
 #: The two sizes that unknown dimensions are tried with: what comes out different depends on them. Both divide by 1 to 6, 8, 9, 10, 12, 16 and 32.
 PROBES = (1440, 2880)
@@ -46,11 +47,20 @@ class Variable(Value):
         #: No gradient flows through it because none flowed to its operands, and for no other reason.
         self.was_constant = False
         self.latest: Variable = self
+        #: An in-place form gave it another layout: its memory cannot be written in the middle of a run.
+        self.is_rebound = False
         self.recorder: Any = None
+        #: Its elements under either probe, where they follow from the sizes of tensors alone.
+        self.known: tuple[Any, Any] | None = None
         if probes is None and UNKNOWN in self.sizes:
             first, second = (tuple(p if n == UNKNOWN else n for n in self.sizes) for p in PROBES)
             probes = first, second
         self.probes = probes
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether its elements follow from sizes alone, and are computed in its own block, so that a piece of it can compute them."""
+        return self.op is not None and DERIVED in self.op.attributes
 
     @property
     def sizes(self) -> tuple[int, ...]:

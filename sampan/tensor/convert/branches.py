@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CellType
@@ -12,14 +13,30 @@ from ..location import user_location
 from . import journal, numbers
 from .blocks import Branches, current
 from .exits import CODES, NORMAL, RAISES, Exit, known, ways_of
-from .journal import UNBOUND, Journal, Place
-from .merging import NOTHING, Differs, Plan, convert, received
+from .journal import UNBOUND, Journal, OpenList, Place
+from .merging import NOTHING, Differs, Plan, alike, convert, received
 from .names import RAISE, RETURN
 from .statements import Site
 
 #: The mark of exceptions that a ``raise`` statement of converted code raised.
 RAISED = "_sampan_raised"
+_thread = threading.local()
 Changes = dict[tuple[int, str], tuple[Place, Any, Any]]
+
+
+def begin_try() -> None:
+    """A ``try`` with handlers begins: what is raised inside may be handled."""
+    _thread.tries = getattr(_thread, "tries", 0) + 1
+
+
+def end_try() -> None:
+    """It ends."""
+    _thread.tries -= 1
+
+
+def is_trying() -> bool:
+    """Whether what is raised may be handled."""
+    return getattr(_thread, "tries", 0) > 0
 
 
 class State:
@@ -168,6 +185,8 @@ def _joined_places(plan: Plan, first: Changes, second: Changes) -> list[tuple[Pl
         if all(is_unchanged(old, end) for end in ends):
             continue
         try:
+            if isinstance(place.owner, OpenList) and not place.attribute:
+                ends = list(alike(*ends))
             found.append((place, plan.join(*ends)))
         except Differs as error:
             raise located(f"a branch that depends on a tensor changes {place}: {error.args[0]}", "", error.args[1]) from None

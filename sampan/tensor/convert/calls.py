@@ -17,6 +17,7 @@ from .branches import choose, located
 from .functions import converted
 from .guards import note_layer
 from .iteration import Symbolic, convert_enumerate, convert_map, convert_range, convert_reversed, convert_zip, items, size_of
+from .lists import RecordedList, convert_list, is_grown, joining
 from .merging import is_symbolic, is_tensor
 from .numbers import Number
 
@@ -30,6 +31,8 @@ def as_symbolic(value: Any) -> Any:
 def truth(value: Any) -> Any:
     """``bool(value)``: a Number where only a run knows."""
     value = as_symbolic(value)
+    if is_grown(value):
+        return value.length > 0
     if isinstance(value, Number):
         return value if value.kind is bool else value != 0
     if not is_symbolic(value):
@@ -62,7 +65,7 @@ def convert_len(value: Any) -> Any:
     """``len``, also of tensors with an unknown first size."""
     if is_symbolic(value) and value.ndim and value.shape[0] == -1:
         return size_of(value, 0)
-    if isinstance(value, Symbolic):
+    if isinstance(value, (Symbolic, RecordedList)):
         return value.length
     return len(value)
 
@@ -74,6 +77,22 @@ def convert_isinstance(value: Any, classes: Any) -> bool:
     if is_symbolic(value):
         return issubclass(_rt.Tensor, classes) or isinstance(value, classes)
     return isinstance(value, classes)
+
+
+def convert_type(*args: Any) -> Any:
+    """``type``: a symbolic value is what it will be in eager mode."""
+    if len(args) != 1:
+        return type(*args)
+    value = args[0]
+    return (
+        value.kind
+        if isinstance(value, Number)
+        else _rt.Tensor
+        if is_symbolic(value)
+        else list
+        if isinstance(value, RecordedList)
+        else type(value)
+    )
 
 
 def convert_any(iterable: Any) -> Any:
@@ -159,7 +178,8 @@ _REPLACED: dict[Any, Callable[..., Any]] = {
     builtins.range: convert_range, builtins.enumerate: convert_enumerate, builtins.zip: convert_zip, builtins.reversed: convert_reversed,
     builtins.isinstance: convert_isinstance, builtins.any: convert_any, builtins.all: convert_all, builtins.print: convert_print, builtins.str: convert_str,
     builtins.max: _extreme("max", max, ">"), builtins.min: _extreme("min", min, "<"), builtins.round: convert_round,
-    functools.partial: convert_partial,
+    functools.partial: convert_partial, builtins.list: convert_list, builtins.type: convert_type, OPS["stack"]: joining("stack", True),
+    OPS["concat"]: joining("concat", False),
 }  # fmt: skip
 #: Python's functions that take functions or many items.
 _REPLACED[builtins.map] = convert_map(lambda function: call(function))
@@ -189,7 +209,13 @@ def call(function: Any) -> Any:
         return replaced
     if isinstance(function, functools.partial):
         return functools.partial(call(function.func), *function.args, **function.keywords)
-    return function if isinstance(function, type) else converted(function)
+    if isinstance(function, type):
+        return _maker(function) if journal.is_noting() else function
+    return converted(function)
+
+
+def _maker(kind: type) -> Any:
+    return lambda *args, **kwargs: journal.born(kind(*args, **kwargs))
 
 
 def running_layer(layer: Any) -> Any:

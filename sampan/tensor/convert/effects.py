@@ -11,6 +11,7 @@ from ...base import nest
 from .branches import is_unchanged
 from .guards import is_plain
 from .journal import GlobalVariable, Journal, OuterVariable, Place
+from .lists import opened
 from .merging import is_symbolic
 
 
@@ -62,7 +63,7 @@ def effects_of(journal: Journal, returned: Sequence[Any]) -> list[Effect]:
         owner = place.owner
         if is_unchanged(old, new) or id(owner) in own or is_local(place, held.get(id(owner), 0)):
             continue
-        found.append(Effect(place, new, old))
+        found.append(Effect(place, opened(new), old))
     return found
 
 
@@ -97,7 +98,7 @@ def _containers(values: Iterable[Any]) -> Iterable[Any]:
     for value in values:
         if isinstance(value, (list, tuple)):
             yield value
-            yield from _containers(value)
+            yield from _containers(list.copy(value) if isinstance(value, list) else value)
         elif isinstance(value, dict):
             yield value
             yield from _containers(value.values())

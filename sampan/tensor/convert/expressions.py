@@ -83,9 +83,15 @@ class Expressions(ast.NodeTransformer):
             if function.id in FRAME_READERS:
                 return self.generic_visit(node)  # type: ignore[return-value]
         converted = at(helper("call", self.rewrite(function)), function)
-        args = [self.rewrite(a) for a in node.args]
-        keywords = [ast.keyword(k.arg, self.rewrite(k.value)) for k in node.keywords]
+        args = [self._argument(a) for a in node.args]
+        keywords = [ast.keyword(k.arg, self._argument(k.value)) for k in node.keywords]
         return at(ast.Call(converted, args, keywords), node)
+
+    def _argument(self, node: ast.expr) -> ast.expr:
+        """A call's argument: a list with items in it is taken to be data, as shapes and axes are."""
+        if isinstance(node, ast.List) and node.elts:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        return self.rewrite(node)  # type: ignore[no-any-return]
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         spec = constant("") if node.format_spec is None else self.rewrite(node.format_spec)
@@ -99,6 +105,10 @@ class Expressions(ast.NodeTransformer):
         return self._nested(node)
 
     # ------------------------------------------------------------------ objects
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        self.generic_visit(node)
+        return at(helper("listed", node), node) if isinstance(node.ctx, ast.Load) else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         node.value = self.rewrite(node.value)
@@ -135,7 +145,16 @@ class Expressions(ast.NodeTransformer):
             test,
         )
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        return at(helper("listed", self._comprehension(node)), node)
+
+    def _made(self, node: Any) -> ast.expr:
+        """A dict or set of its own."""
+        made: Any = self._comprehension(node) if isinstance(node, _COMPREHENSIONS) else self.generic_visit(node)
+        return at(helper("born", made), node)
+
+    visit_Dict = visit_Set = visit_DictComp = visit_SetComp = _made
+    visit_GeneratorExp = _comprehension
 
 
 def can_move(node: ast.expr) -> bool:

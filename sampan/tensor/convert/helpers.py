@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from .calls import as_symbolic, call, readable_shape, truth
 from .exits import Exit
 from .functions import block_owners, set_helpers
 from .iteration import Symbolic
+from .lists import listed
 from .merging import described, is_symbolic
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import NumberUseError
@@ -22,8 +22,6 @@ from .statements import Site
 from .texts import CONVERSIONS
 
 Block = Callable[[], Exit | None]
-
-_thread = threading.local()
 
 #: Plain loops with a symbolic way out are unrolled up to this many rounds; longer ones are recorded as loops, with Numbers for their counters.
 UNROLLED = 16
@@ -71,6 +69,10 @@ class Helpers:
     CONTINUE = exits.LEAVE_CONTINUE
     returned = staticmethod(exits.returned)
     call = staticmethod(call)
+    listed = staticmethod(listed)
+    born = staticmethod(journal.born)
+    begin_try = staticmethod(branches.begin_try)
+    end_try = staticmethod(branches.end_try)
     watch = staticmethod(journal.watch)
     watch_cells = staticmethod(journal.watch_cells)
     watch_globals = staticmethod(journal.watch_globals)
@@ -217,7 +219,7 @@ class Helpers:
         """``assert test, told()``."""
         holds = truth(test)
         if is_symbolic(holds):
-            if getattr(_thread, "tries", 0):
+            if branches.is_trying():
                 raise located(
                     "an assert on a tensor stands inside `try`",
                     "the Program would raise when it runs, where no `except` is around it",
@@ -235,19 +237,9 @@ class Helpers:
         if current() is None or isinstance(error, ConversionError):
             return error
         made = error() if isinstance(error, type) and issubclass(error, Exception) else error
-        if isinstance(made, Exception) and not getattr(_thread, "tries", 0):
+        if isinstance(made, Exception) and not branches.is_trying():
             setattr(made, branches.RAISED, True)
         return made
-
-    @staticmethod
-    def begin_try() -> None:
-        """A ``try`` with handlers begins: what is raised inside may be handled."""
-        _thread.tries = getattr(_thread, "tries", 0) + 1
-
-    @staticmethod
-    def end_try() -> None:
-        """It ends."""
-        _thread.tries -= 1
 
     # ------------------------------------------------------------------ expressions
 

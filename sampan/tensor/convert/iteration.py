@@ -11,6 +11,7 @@ from ..build import OPS
 from . import numbers
 from .blocks import current
 from .branches import located
+from .journal import OpenList
 from .numbers import Number
 
 
@@ -81,6 +82,16 @@ class Zipped(Symbolic):
         return tuple(p.item(k) for p in self.parts)
 
 
+class ListItems(Symbolic):
+    """The items of a list of unknown length."""
+
+    def __init__(self, values: Any) -> None:
+        self.values, self.length = values, values.length
+
+    def item(self, k: Any) -> Any:
+        return self.values.item(k)
+
+
 class Reversed(Symbolic):
     """``reversed`` of symbolic items."""
 
@@ -100,6 +111,8 @@ def items(iterable: Any) -> Any:
     """The iterable for a ``for`` loop: Symbolic when only a run knows how many items it has."""
     if current() is not None and isinstance(iterable, (Value, _rt.Tensor)):
         return _rows(iterable)
+    if isinstance(iterable, OpenList) and iterable.grown is not None:
+        return ListItems(iterable)
     return iterable
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import CellType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._rt import Tensor
 from ...ir.program import Value
@@ -14,6 +15,41 @@ from ...ir.program import Value
 UNBOUND: Any = type("Unbound", (), {"__repr__": lambda self: "nothing"})()
 _CONTAINERS = (list, dict, set, deque)
 _thread = threading.local()
+
+
+class Grown(NamedTuple):
+    """What a list of unknown length holds. ``elements``: the structure of an element, a ``Column`` for each leaf."""
+
+    elements: Any
+
+
+#: Stands in the memory of a list of unknown length, for code that reads it past its methods.
+_CONTENT: Any = type("Content", (), {"__repr__": lambda self: "items of which only a run knows how many"})()
+
+
+class OpenList(list[Any]):
+    """A list whose content may become one of unknown length (``grown``)."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        super().__init__(values)
+        self.grown: Grown | None = None
+        born(self)
+
+    def content(self) -> Any:
+        """What it holds: a list, or what stands for one of unknown length."""
+        return list.copy(self) if self.grown is None else self.grown
+
+    def put(self, content: Any) -> None:
+        """Hold this."""
+        list.clear(self)
+        self.grown = content if isinstance(content, Grown) else None
+        list.extend(self, content if self.grown is None else [_CONTENT])
+
+    def another(self, content: Any) -> Any:
+        """A new list of this content."""
+        made = type(self)()
+        made.put(content)
+        return made
 
 
 @dataclass(frozen=True)
@@ -34,6 +70,8 @@ class Place:
         """What is there now; of containers a copy."""
         if self.attribute:
             return getattr(self.owner, self.attribute, UNBOUND)
+        if isinstance(self.owner, OpenList):
+            return self.owner.content()
         return (
             list(self.owner)
             if isinstance(self.owner, (list, deque))
@@ -44,7 +82,9 @@ class Place:
 
     def write(self, value: Any) -> None:
         """Put the value there."""
-        if not self.attribute:
+        if isinstance(self.owner, OpenList) and not self.attribute:
+            self.owner.put(value)
+        elif not self.attribute:
             self.owner.clear()
             (self.owner.extend if isinstance(self.owner, (list, deque)) else self.owner.update)(value)
         elif value is not UNBOUND:
@@ -57,6 +97,8 @@ class Place:
             return f"the variable '{self.owner.name}'"
         if self.attribute:
             return f"{type(self.owner).__name__}.{self.attribute}"
+        if isinstance(self.owner, OpenList):
+            return "a list"
         return f"a {type(self.owner).__name__} of {len(self.owner)} items"
 
 
@@ -65,6 +107,8 @@ class Journal:
 
     def __init__(self) -> None:
         self.old: dict[tuple[int, str], tuple[Place, Any]] = {}
+        #: Objects that were made since it began, by id: what they were before does not matter.
+        self.fresh: dict[int, Any] = {}
 
     def __enter__(self) -> Journal:
         _thread.__dict__.setdefault("journals", []).append(self)
@@ -72,10 +116,12 @@ class Journal:
 
     def __exit__(self, *error: Any) -> None:
         _thread.journals.pop()
+        if _thread.journals:
+            _thread.journals[-1].fresh.update(self.fresh)
 
     def note(self, place: Place) -> None:
         """Remember what is there, once."""
-        if place.key not in self.old:
+        if place.key not in self.old and id(place.owner) not in self.fresh:
             self.old[place.key] = (place, place.read())
 
     def undo(self) -> dict[tuple[int, str], tuple[Place, Any, Any]]:
@@ -84,6 +130,19 @@ class Journal:
         for place, old in reversed(list(self.old.values())):
             place.write(old)
         return changes
+
+
+def born(made: Any) -> Any:
+    """Note that the object was made just now; gives it."""
+    journals = getattr(_thread, "journals", None)
+    if journals and (isinstance(made, _CONTAINERS) or hasattr(made, "__dict__")):
+        journals[-1].fresh[id(made)] = made
+    return made
+
+
+def is_noting() -> bool:
+    """Whether changes are noted."""
+    return bool(getattr(_thread, "journals", None))
 
 
 def watch(owner: Any, attribute: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,8 +13,23 @@ from .blocks import Loop
 from .branches import State, _blocks, choose, guarded, is_unchanged, leave_only, located, raising, record
 from .exits import CODES, LEAVE_BREAK, NORMAL, RAISES, Exit, known
 from .iteration import Symbolic
-from .journal import UNBOUND, Journal, Place
-from .merging import NOTHING, Differs, Kind, common_kind, convert, described, is_symbolic, is_tensor, kind_of, received, same
+from .journal import UNBOUND, Grown, Journal, OpenList, Place
+from .merging import (
+    NOTHING,
+    Column,
+    Differs,
+    Kind,
+    alike,
+    common_kind,
+    convert,
+    described,
+    form_of,
+    is_symbolic,
+    is_tensor,
+    kind_of,
+    received,
+    same,
+)
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import Number
 from .statements import Site
@@ -26,6 +42,14 @@ class Again(Exception):
     """The body has to be recorded again: what the loop carries changed."""
 
 
+@dataclass(frozen=True)
+class Held:
+    """A list or dict that a variable holds in every round: what is changed in it is carried as a place."""
+
+    container: Any
+    content: Any  # before the loop
+
+
 @dataclass
 class Carried:
     """One variable or place that may change from round to round, and its leaves' kinds; None for leaves that stay as they are."""
@@ -34,13 +58,56 @@ class Carried:
     start: Any
     kinds: list[Kind | None]
     is_needed: bool = True
+    #: Makes the list that a variable is set to, of its content.
+    maker: OpenList | None = None
 
     @staticmethod
     def of(label: str, start: Any, is_needed: bool = True) -> Carried:
         """Tensors and symbolic numbers are carried; Python numbers only once they are found to change."""
-        leaves = nest.flatten(start)
-        kinds = [kind_of(v) if is_tensor(v) or isinstance(v, Number) else None for v in leaves]
-        return Carried(label, start, kinds, is_needed)
+        return Carried(label, start, _kinds(start), is_needed)
+
+    @staticmethod
+    def variable(name: str, value: Any, is_needed: bool) -> Carried:
+        """What a variable holds: containers as long as they are not replaced by others."""
+        return Carried.of(f"the variable '{name}'", _held(value), is_needed)
+
+    def open(self) -> None:
+        """Carry what the container holds: another is in its place after a round."""
+        container = self.start.container
+        self.maker = container if isinstance(container, OpenList) else None
+        self.start = self.start.content
+        self.kinds = _kinds(self.start)
+
+    def grow(self, end: Any) -> bool:
+        """Whether the list that begins as ``start`` and is ``end`` after a round is carried as one of unknown length from now on; raises Differs."""
+        if not (isinstance(self.start, list) and isinstance(end, (list, Grown))) or (
+            isinstance(end, list) and len(end) == len(self.start)
+        ):
+            return False
+        self.start, other = alike(self.start, end)
+        self.kinds = [common_kind(a, b) for a, b in zip(nest.flatten(self.start), nest.flatten(other), strict=True)]
+        return True
+
+
+def _kinds(start: Any) -> list[Kind | None]:
+    return [kind_of(v) if is_tensor(v) or isinstance(v, (Number, Column)) else None for v in nest.flatten(start)]
+
+
+def _held(value: Any) -> Any:
+    return Held(value, copy.copy(_content(value))) if isinstance(value, (list, dict)) else value
+
+
+def _content(value: Any) -> Any:
+    return value.content() if isinstance(value, OpenList) else value
+
+
+def _watch_all(tree: Any) -> None:
+    """Note what containers hold, whoever changes them."""
+    if isinstance(tree, (list, dict)):
+        journal.watch(tree, "")
+    if isinstance(tree, (list, tuple, dict)) and not (isinstance(tree, OpenList) and tree.grown is not None):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            _watch_all(value)
 
 
 @dataclass
@@ -72,7 +139,7 @@ class Recording:
         around = live.next_round | live.after
         for name, start in before.items():
             if start is not UNBOUND:
-                self.variables[name] = Carried.of(f"the variable '{name}'", start, name in around)
+                self.variables[name] = Carried.variable(name, start, name in around)
         if self.exit is not None:
             self.ways = self.exit.ways
             if RETURN in self.ways:
@@ -124,6 +191,8 @@ class Recording:
         has_counter, has_code = self.items is not None, bool(self.ways)
         position = numbers.of(arguments[0]) if has_counter else None
         self._enter(carried, arguments[has_counter + has_code :])
+        for start in before.values():
+            _watch_all(start)
         with guarded("a loop"):
             if self.items is not None and self.target is not None:
                 self.target(self.items.item(position))
@@ -225,13 +294,25 @@ class Recording:
 
     def _widened(self, carried: Carried, end: Any) -> bool:
         """Whether the kinds of what is carried changed, so that it holds the round's end too."""
-        leaves, starts = nest.flatten(end), nest.flatten(carried.start)
-        if _form(end) != _form(carried.start):
+        if isinstance(carried.start, Held):
+            if end is carried.start.container:
+                return False
+            carried.open()
+            self._widened(carried, end)
+            return True
+        end = _content(end)
+        if form_of(end) != form_of(carried.start):
+            try:
+                if carried.grow(end):
+                    return True
+            except Differs as error:
+                raise self._differs(carried, error.args[0], error.args[1]) from None
             raise self._differs(
                 carried,
                 f"it is {_words(carried.start)} before the loop and {_words(end)} after a round",
                 "keep its length and structure",
             )
+        leaves, starts = nest.flatten(end), nest.flatten(carried.start)
         changed = False
         for k, (start, leaf, kind) in enumerate(zip(starts, leaves, carried.kinds, strict=True)):
             if leaf is NOTHING or (kind is None and (start is leaf or (not is_symbolic(leaf) and same(start, leaf)))):
@@ -261,19 +342,12 @@ class Recording:
 
 def _never_read(carried: Carried) -> Any:
     """The value of a variable that nothing reads any more."""
+    if isinstance(carried.start, Held):
+        return carried.start.container
     if not isinstance(carried.start, (list, tuple, dict)):
         return carried.start if carried.kinds[0] is None else NOTHING
     leaves = zip(nest.flatten(carried.start), carried.kinds, strict=True)
     return nest.pack_like(carried.start, [v if k is None else NOTHING for v, k in leaves])
-
-
-def _form(tree: Any) -> Any:
-    """The structure of nested containers."""
-    if isinstance(tree, dict):
-        return dict, tuple((k, _form(v)) for k, v in tree.items())
-    if isinstance(tree, (list, tuple)):
-        return type(tree), tuple(map(_form, tree))
-    return None
 
 
 def _words(tree: Any) -> str:
@@ -281,15 +355,20 @@ def _words(tree: Any) -> str:
 
 
 def _leaves(carried: Carried, end: Any) -> list[tuple[Any, Kind]]:
-    return [(v, k) for v, k in zip(nest.flatten(end), carried.kinds, strict=True) if k is not None]
+    if isinstance(carried.start, Held):
+        return []
+    return [(v, k) for v, k in zip(nest.flatten(_content(end)), carried.kinds, strict=True) if k is not None]
 
 
 def _filled(carried: Carried, values: Any) -> Any:
     """What is carried with its leaves taken from the values."""
+    if isinstance(carried.start, Held):
+        return carried.start.container
     leaves = [
         received(next(values), k) if k is not None else v for v, k in zip(nest.flatten(carried.start), carried.kinds, strict=True)
     ]
-    return nest.pack_like(carried.start, leaves) if isinstance(carried.start, (list, tuple, dict)) else leaves[0]
+    made = nest.pack_like(carried.start, leaves) if isinstance(carried.start, (list, tuple, dict)) else leaves[0]
+    return made if carried.maker is None else carried.maker.another(made)
 
 
 def finish(site: Site, exit: Exit | None, orelse: Callable[[], Exit | None] | None, state: State) -> Exit | None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ... import _rt
-from ...base import dtypes
+from ...base import dtypes, nest
 from ...ir.program import Value
+from ..arrays import ArrayVariable, array_with, new_array
 from ..build import OPS
+from ..recording import current_recorder
+from ..variable import Variable
 from . import numbers
 from .blocks import current
-from .journal import UNBOUND
+from .journal import UNBOUND, Grown, OpenList
 
 #: A value that is never read: of a variable on a path that left before it was set.
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "nothing"})()
@@ -32,19 +35,49 @@ def is_tensor(value: Any) -> bool:
 @dataclass(frozen=True)
 class Kind:
     """The type of a merged leaf. ``number``: the Python type where it is a number; else a tensor's dtype, shape (-1 for unknown sizes), and whether
-    gradients flow through it."""
+    gradients flow through it. ``is_column``: of elements of a list of unknown length; their dtype is empty while there are none."""
 
     dtype: str
     shape: tuple[int, ...] = ()
     number: type | None = None
     is_tracked: bool = False
+    is_column: bool = False
+
+    def variable(self) -> Variable:
+        """A Variable of this type."""
+        made = Variable(self.dtype, self.shape, stop_gradient=not self.is_tracked)
+        if self.is_column:
+            return ArrayVariable(self.dtype, "", made if self.dtype else None, not self.is_tracked)
+        return made
 
     def __str__(self) -> str:
         return self.number.__name__ if self.number else f"{self.dtype}{list(self.shape)}"
 
 
+@dataclass(frozen=True)
+class Column:
+    """One leaf of every element of a list of unknown length: an array of tensors, or these values, which become one."""
+
+    kind: Kind
+    array: Any = None
+    values: tuple[Any, ...] = ()
+
+    def as_array(self) -> Any:
+        """The array, in the block that is open."""
+        if self.array is not None:
+            return self.array
+        recorder: Any = current_recorder()
+        made = new_array(recorder, self.kind.dtype, self.kind.variable().element if self.kind.dtype else None)  # type: ignore[attr-defined]
+        element = replace(self.kind, is_column=False)
+        for k, value in enumerate(self.values):
+            made = array_with(recorder, made, k, convert(value, element))
+        return made
+
+
 def kind_of(value: Any) -> Kind | None:
     """The kind of a tensor or number; None for anything else."""
+    if isinstance(value, Column):
+        return value.kind
     if numbers.is_number(value):
         kind = numbers.kind_of(value)
         return Kind(numbers.DTYPES[kind], (), kind)
@@ -62,6 +95,8 @@ def common_kind(a: Any, b: Any) -> Kind:
         raise Differs(
             f"it is {described(a)} on one side and {described(b)} on the other", "give it a value of the same type on both sides"
         )
+    if first.is_column or second.is_column:
+        return _common_column(first, second)
     if first.number and second.number:
         if first.number is not second.number:
             raise Differs(f"it is {described(a)} on one side and {described(b)} on the other", "make both the same Python type")
@@ -81,6 +116,61 @@ def common_kind(a: Any, b: Any) -> Kind:
     return Kind(first.dtype, shape, None, first.is_tracked or second.is_tracked)
 
 
+def _common_column(first: Kind, second: Kind) -> Kind:
+    if not (first.is_column and second.is_column):
+        raise Differs("it is a list of unknown length on one side only", "append the same things on both sides")
+    if not first.dtype or not second.dtype:
+        return first if first.dtype else second
+    return replace(common_kind(replace(first, is_column=False), replace(second, is_column=False)), is_column=True)
+
+
+def column_kind(kind: Kind, value: Any) -> Kind:
+    """The kind of a column that also holds this value; raises Differs."""
+    found = kind_of(value)
+    if found is None:
+        raise Differs(f"it holds a {type(value).__name__}", "append tensors and numbers only")
+    return common_kind(kind, replace(found, is_column=True))
+
+
+def form_of(tree: Any) -> Any:
+    """The structure of nested containers."""
+    if isinstance(tree, dict):
+        return dict, tuple((k, form_of(v)) for k, v in tree.items())
+    if isinstance(tree, (list, tuple)):
+        return list if isinstance(tree, OpenList) else type(tree), tuple(map(form_of, tree))
+    return None
+
+
+def grown_from(content: Any, other: Any) -> Grown:
+    """A list's content in the form of one of unknown length. ``other``: another content, where its own shows no element.
+
+    Raises:
+        Differs: its items are no tensors and numbers of one structure.
+    """
+    if isinstance(content, Grown):
+        return content
+    sample = content[0] if content else other.elements if isinstance(other, Grown) else other[0]
+    for value in content:
+        if form_of(value) != form_of(sample):
+            raise Differs("its items differ in structure", "append items of one structure")
+    columns = [nest.flatten(value) for value in content]
+    made = []
+    for k in range(len(nest.flatten(sample))):
+        kind = Kind("", is_column=True)
+        values = tuple(leaves[k] for leaves in columns)
+        for value in values:
+            kind = column_kind(kind, value)
+        made.append(Column(kind, None, values))
+    return Grown(nest.pack_like(sample, made) if isinstance(sample, (list, tuple, dict)) else made[0])
+
+
+def alike(first: Any, second: Any) -> tuple[Any, Any]:
+    """Two contents of one list in one form: as they are where both are lists of equal length; raises Differs."""
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return first, second
+    return grown_from(first, second), grown_from(second, first)
+
+
 def _require_holds(tensor: Kind, number: Kind) -> None:
     order = (bool, int, float)
     held = {"b": bool, "i": int, "u": int}.get(dtypes.kind(tensor.dtype), float)
@@ -97,6 +187,8 @@ def _require_holds(tensor: Kind, number: Kind) -> None:
 
 def convert(value: Any, kind: Kind) -> Value:
     """The leaf as a Value of the kind, recorded into the block that is open."""
+    if kind.is_column:
+        return (Column(kind) if value is NOTHING else replace(value, kind=kind)).as_array()  # type: ignore[no-any-return]
     if kind.number:
         return numbers.as_kind(False if value is NOTHING else value, kind.number)
     if value is NOTHING:
@@ -111,7 +203,9 @@ def convert(value: Any, kind: Kind) -> Value:
 
 
 def received(value: Value, kind: Kind) -> Any:
-    """What converted code sees of a merged leaf: the Value, or a Number."""
+    """What converted code sees of a merged leaf: the Value, a Number, or a column."""
+    if kind.is_column:
+        return Column(kind, value)
     return numbers.of(value) if kind.number else value
 
 
@@ -140,6 +234,10 @@ class Plan:
             return self._with_nothing(known, a is NOTHING)
         if isinstance(a, _COMPARABLE) and type(a) is type(b) and not isinstance(a, numbers.Number) and same(a, b):
             return lambda results: a
+        if isinstance(a, list) and isinstance(b, list) and (isinstance(a, OpenList) or isinstance(b, OpenList)):
+            maker = a if isinstance(a, OpenList) else b
+            part = self.join(*alike(*(v.content() if isinstance(v, OpenList) else v for v in (a, b))))
+            return lambda results: maker.another(part(results))  # type: ignore[attr-defined]
         if type(a) is type(b) and isinstance(a, (list, tuple, dict)):
             return self._container(a, b)
         return self.leaf(a, b, common_kind(a, b))
@@ -169,6 +267,9 @@ class Plan:
         if isinstance(known, dict):
             held = {k: self._with_nothing(v, is_first) for k, v in known.items()}
             return lambda results: type(known)((k, p(results)) for k, p in held.items())
+        if isinstance(known, OpenList):
+            part = self._with_nothing(known.content(), is_first)
+            return lambda results: known.another(part(results))
         if isinstance(known, (list, tuple)):
             parts = [self._with_nothing(v, is_first) for v in known]
             if hasattr(known, "_fields"):
@@ -182,7 +283,7 @@ class Plan:
 
 def is_symbolic(value: Any) -> bool:
     """Whether only a run knows the value."""
-    return isinstance(value, Value)
+    return isinstance(value, (Value, Column))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -205,5 +306,7 @@ def described(value: Any) -> str:
             if kind.number
             else f"a tensor {kind}"
         )
+    if isinstance(value, OpenList):
+        return "a list"
     text = repr(value)
     return text if isinstance(value, _COMPARABLE) and len(text) < 40 else f"a {type(value).__name__}"

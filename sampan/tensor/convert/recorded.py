@@ -53,7 +53,9 @@ class RecordedLoop:
         self.starts = [self.outer.operand(v) for v in initial]
         self.test, self.step = Recorder("condition", self.outer), Recorder("body", self.outer)
         self.kinds = [
-            Variable(start.dtype, kind.shape or start.sizes, stop_gradient=not kind.is_tracked and start.stop_gradient)
+            kind.variable()
+            if kind.is_column
+            else Variable(start.dtype, kind.shape or start.sizes, stop_gradient=not kind.is_tracked and start.stop_gradient)
             for start, kind in zip(self.starts, kinds, strict=True)
         ]
         self.arguments = self._arguments(self.step)

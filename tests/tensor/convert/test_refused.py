@@ -54,20 +54,6 @@ def tensor_or_none(x):
     return m
 
 
-def list_in_one_branch(x):
-    out = []
-    if x.sum() > 0:
-        out.append(x)
-    return out
-
-
-def list_in_a_loop(n):
-    out = []
-    for i in range(n):
-        out.append(i)
-    return out
-
-
 def returns_nothing_at_the_end(x):
     if x.sum() > 0:
         return x
@@ -187,7 +173,6 @@ def test_in_place_forms_keep_shape_and_dtype():
 REFUSED = [
     (undefined, X, "'y' is not set", "set 'y' before"), (differing_types, X, "'y' differs", "same type"), (differing_dtypes, X, "'y' differs", "astype"),
     (differing_ranks, X, r"shape is \[2\].*\[\]", "axes"), (tensor_or_none, X, "'m' differs.*None", "same type"),
-    (list_in_one_branch, X, "list", "same length"), (list_in_a_loop, N, "list", "length"),
     (returns_nothing_at_the_end, X, "returns None", "end"), (returns_differ, X, "tuple", "same type"), (writes_a_global, X, "_written", "return"),
     (first_set_in_a_loop, N, "'y' is first set inside", "before the loop"), (runs_a_generator, X, "generator", "function of its own"),
     (symbolic_index, N, "only a run knows", "Python numbers"), (comprehension, N, "length", "for"),
