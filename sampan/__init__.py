@@ -46,6 +46,7 @@ _LAZY_NAMES = {
     "get_autocast_cpu_dtype": "amp",
     "get_autocast_gpu_dtype": "amp",
     "LazyGuard": "nn.parameters",
+    "DataParallel": "nn.layer.data_parallel",
     "MmapStorage": "framework.storage",
     "enable_compat": "utils.compat",
     "disable_compat": "utils.compat",
@@ -56,9 +57,7 @@ _LAZY_NAMES = {
     "is_compiled_with_cinn": "device",
     "is_compiled_with_distribute": "device",
     "is_compiled_with_custom_device": "device",
-    **dict.fromkeys(
-        ["softmax", "conv1d", "conv2d", "conv3d", "group_norm", "layer_norm", "adaptive_avg_pool1d"], "nn.functional"
-    ),
+    **dict.fromkeys(["conv1d", "conv2d", "conv3d", "group_norm", "layer_norm", "adaptive_avg_pool1d"], "nn.functional"),
 }
 _LAZY_MODULES = frozenset(
     (

@@ -198,13 +198,13 @@ PyGetSetDef properties[] = {
 };
 
 PyMethodDef methods[] = {
-    {"register_hook", register_hook, METH_O, "Calls the function with the gradient, which its result replaces unless it is None. Returns a handle with remove()."},
+    {"register_hook", register_hook, METH_O, "register_hook($self, hook, /)\n--\n\nCalls the function with the gradient, which its result replaces unless it is None. Returns a handle with remove()."},
     {"_register_accumulated_hook", register_accumulated_hook, METH_O, "Calls the function with a leaf's gradient after backward added to it."},
-    {"retain_grads", retain_grads, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf in .grad."},
-    {"clear_gradient", as_method(clear_gradient), METH_VARARGS | METH_KEYWORDS, "Sets the gradient to zeros, or to None with set_to_zero=False."},
-    {"clear_grad", as_method(clear_gradient), METH_VARARGS | METH_KEYWORDS, "Sets the gradient to zeros, or to None with set_to_zero=False."},
-    {"detach", detach, METH_NOARGS, "A tensor over the same memory without history."},
-    {"detach_", detach_inplace, METH_NOARGS, "Cuts the tensor from its history."},
+    {"retain_grads", retain_grads, METH_NOARGS, "retain_grads($self, /)\n--\n\nKeeps the gradient of a tensor that is no leaf in .grad."},
+    {"clear_gradient", as_method(clear_gradient), METH_VARARGS | METH_KEYWORDS, "clear_gradient($self, set_to_zero=True)\n--\n\nSets the gradient to zeros, or to None with set_to_zero=False."},
+    {"clear_grad", as_method(clear_gradient), METH_VARARGS | METH_KEYWORDS, "clear_grad($self, set_to_zero=True)\n--\n\nSets the gradient to zeros, or to None with set_to_zero=False."},
+    {"detach", detach, METH_NOARGS, "detach($self, /)\n--\n\nA tensor over the same memory without history."},
+    {"detach_", detach_inplace, METH_NOARGS, "detach_($self, /)\n--\n\nCuts the tensor from its history."},
     {"_bump_inplace_version", bump_version, METH_NOARGS, "Counts a write that the runtime did not see."},
     {"backward", as_method(backward), METH_VARARGS | METH_KEYWORDS, "Adds the gradients of this tensor to the leaves that it was computed from."},
     {},

@@ -31,6 +31,7 @@ struct OpObject {
   std::vector<Parameter>* parameters;
   size_t positional_count;  // parameters before the first keyword-only one
   bool is_variadic;
+  char takes_positional_out;
   SignatureTable* table;
 };
 

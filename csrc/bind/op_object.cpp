@@ -208,6 +208,7 @@ PyMemberDef op_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(OpObject, weak_references), READONLY, nullptr},
     {"miss", T_OBJECT_EX, offsetof(OpObject, miss), 0, "miss(op, args) makes the Entry of a new signature."},
     {"static", T_OBJECT, offsetof(OpObject, static_handler), 0, "static(op, args) takes calls with symbolic values and calls under tracing."},
+    {"takes_positional_out", T_BOOL, offsetof(OpObject, takes_positional_out), 0, "Whether out may be given by position, after the parameters."},
     {"aliases", T_OBJECT, offsetof(OpObject, aliases), READONLY, "{other name: parameter}."},
     {nullptr, 0, 0, 0, nullptr},
 };
@@ -270,9 +271,15 @@ bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyO
   const size_t total = parameters.size();
   const size_t positional = std::min(count, op.positional_count);
   std::copy(args, args + positional, values);
-  // Every public function takes name after its positional parameters.
-  const bool has_name = count > op.positional_count && (args[count - 1] == Py_None || PyUnicode_Check(args[count - 1]));
-  const size_t given = count - has_name;
+  // Every public function takes name after its positional parameters, and some take out there, before it or after it.
+  const auto is_name = [](PyObject* o) { return o == Py_None || PyUnicode_Check(o); };
+  size_t given = count;
+  for (int more = op.takes_positional_out ? 2 : 1; more && given > op.positional_count; --more, --given) {
+    PyObject* last = args[given - 1];
+    const bool is_out = op.takes_positional_out && !*out && (is_tensor(last) || (symbolic_type && PyObject_TypeCheck(last, symbolic_type)));
+    if (is_out) *out = last;
+    else if (!is_name(last)) break;
+  }
   if (op.is_variadic && given >= op.positional_count) {
     const size_t at = op.positional_count - 1;
     const bool is_list = given == op.positional_count && (PyList_Check(args[at]) || PyTuple_Check(args[at]));

@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "bind/handles.h"
+#include "bind/owned.h"
 #include "eager/node.h"
 
 namespace sampan {
@@ -160,21 +161,35 @@ PyObject* is_contiguous(PyObject* self, PyObject*) { return PyBool_FromLong(tens
 PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self).data()); }
 PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromSize_t(dtype_size(tensor_of(self).dtype())); }
 
+// The index as an integer; false with TypeError set.
+bool item_index(PyObject* given, int64_t* index) {
+  if (!PyIndex_Check(given)) {
+    PyErr_Format(PyExc_TypeError, "item(): the index is %R; it must be an integer\n  read one element with tensor[i, j].item()", given);
+    return false;
+  }
+  const Owned number(PyNumber_Index(given));
+  if (!number) return false;
+  *index = PyLong_AsLongLong(number.get());
+  if (*index != -1 || !PyErr_Occurred()) return true;
+  PyErr_Format(PyExc_IndexError, "item(): the index %S does not fit in 64 bits", number.get());
+  return false;
+}
+
 PyObject* item(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const Tensor& t = tensor_of(self);
   const Layout& l = *t.layout;
   int64_t offset = 0;
   if (count == 0) {
     if (l.numel != 1) {
-      PyErr_Format(PyExc_ValueError, "item() without an index needs a tensor of one element; this one is %s", layout_text(l).c_str());
+      PyErr_Format(PyExc_ValueError, "item(): the tensor is %s; without an index it must have one element\n  pass an index, or use tolist() or numpy()", layout_text(l).c_str());
       return nullptr;
     }
   } else if (count == 1 && l.rank != 1) {
-    int64_t flat = PyLong_AsLongLong(args[0]);
-    if (flat == -1 && PyErr_Occurred()) return nullptr;
+    int64_t flat;
+    if (!item_index(args[0], &flat)) return nullptr;
     const int64_t index = flat < 0 ? flat + l.numel : flat;
     if (index < 0 || index >= l.numel) {
-      return PyErr_Format(PyExc_IndexError, "item(%lld) is outside %s", static_cast<long long>(flat), layout_text(l).c_str());
+      return PyErr_Format(PyExc_IndexError, "item(): the flat index %lld is out of range; the tensor is %s and has %lld elements", static_cast<long long>(flat), layout_text(l).c_str(), static_cast<long long>(l.numel));
     }
     flat = index;
     for (int i = l.rank - 1; i >= 0; --i) {
@@ -183,14 +198,14 @@ PyObject* item(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     }
   } else {
     if (count != l.rank) {
-      return PyErr_Format(PyExc_ValueError, "item() takes no index, one flat index, or %d indices for %s; got %zd", l.rank, layout_text(l).c_str(), count);
+      return PyErr_Format(PyExc_ValueError, "item(): %zd indices were given; the tensor is %s\n  pass one index for each of its %d axes, one flat index, or none for a tensor of one element", count, layout_text(l).c_str(), l.rank);
     }
     for (int i = 0; i < l.rank; ++i) {
-      const int64_t given = PyLong_AsLongLong(args[i]);
-      if (given == -1 && PyErr_Occurred()) return nullptr;
+      int64_t given;
+      if (!item_index(args[i], &given)) return nullptr;
       const int64_t index = given < 0 ? given + l.shape[i] : given;
       if (index < 0 || index >= l.shape[i]) {
-        return PyErr_Format(PyExc_IndexError, "index %lld is outside axis %d of %s", static_cast<long long>(given), i, layout_text(l).c_str());
+        return PyErr_Format(PyExc_IndexError, "item(): index %lld is out of range for axis %d; the tensor is %s", static_cast<long long>(given), i, layout_text(l).c_str());
       }
       offset += index * l.strides[i];
     }
@@ -236,12 +251,12 @@ PyGetSetDef getset[] = {
 };
 
 PyMethodDef methods[] = {
-    {"is_contiguous", is_contiguous, METH_NOARGS, "Whether its elements lie in row-major order without gaps."},
-    {"data_ptr", data_ptr, METH_NOARGS, "The address of its first element."},
-    {"element_size", element_size, METH_NOARGS, "Bytes of one element."},
+    {"is_contiguous", is_contiguous, METH_NOARGS, "is_contiguous($self, /)\n--\n\nWhether its elements lie in row-major order without gaps."},
+    {"data_ptr", data_ptr, METH_NOARGS, "data_ptr($self, /)\n--\n\nThe address of its first element."},
+    {"element_size", element_size, METH_NOARGS, "element_size($self, /)\n--\n\nBytes of one element."},
     {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(item)), METH_FASTCALL,
-     "One element as a Python number: the only one, the one at a flat index, or the one at an index for each axis."},
-    {"tolist", tolist, METH_NOARGS, "Its elements as nested lists of Python numbers."},
+     "item($self, /, *args)\n--\n\nOne element as a Python number: the only one, the one at a flat index, or the one at an index for each axis."},
+    {"tolist", tolist, METH_NOARGS, "tolist($self, /)\n--\n\nIts elements as nested lists of Python numbers."},
     {},
 };
 

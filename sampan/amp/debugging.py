@@ -123,6 +123,9 @@ class TensorCheckerConfig:
         ArgumentError: ``debug_step`` is no range.
     """
 
+    #: How many steps were counted.
+    current_step_id = 0
+
     def __init__(
         self,
         enable: bool,
@@ -146,7 +149,6 @@ class TensorCheckerConfig:
         self.skipped_op_list = skipped_op_list
         self.debug_step = debug_step
         self.stack_height_limit = stack_height_limit
-        self.current_step_id = 0
 
     def update_and_check_step_id(self) -> bool:
         """Count one more step; whether it is to be checked."""

@@ -91,9 +91,9 @@ FLAGS_use_stride_kernel FLAGS_use_system_allocator"""
 _kept: dict[str, object] = dict.fromkeys(_PADDLE_ONLY.split())
 
 
-def get_flags(names: str | list[str] | tuple[str, ...]) -> dict[str, object]:
+def get_flags(flags: str | list[str] | tuple[str, ...]) -> dict[str, object]:
     """The values of the named flags, with or without the ``FLAGS_`` prefix, keyed as they were asked for."""
-    asked = [names] if isinstance(names, str) else names
+    asked = [flags] if isinstance(flags, str) else flags
     return {n: _kept[n] if n in _kept else _find(n).value for n in asked}
 
 

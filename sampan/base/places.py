@@ -20,9 +20,41 @@ class Place:
         """Whether this is a GPU."""
         return self.kind == "gpu"
 
+    def is_xpu_place(self) -> bool:
+        """Whether this is a Kunlun XPU."""
+        return self.kind == "xpu"
+
+    def is_ipu_place(self) -> bool:
+        """Whether this is a Graphcore IPU."""
+        return self.kind == "ipu"
+
+    def is_custom_place(self) -> bool:
+        """Whether this is a device of a plug-in."""
+        return False
+
+    def is_cuda_pinned_place(self) -> bool:
+        """Whether this is pinned host memory for CUDA."""
+        return False
+
+    def is_xpu_pinned_place(self) -> bool:
+        """Whether this is pinned host memory for XPUs."""
+        return False
+
     def get_device_id(self) -> int:
         """The device's number."""
         return self.index
+
+    gpu_device_id = xpu_device_id = ipu_device_id = custom_device_id = get_device_id
+
+    def custom_device_type(self) -> str:
+        """The kind of a plug-in's device; empty for other devices."""
+        return ""
+
+    def set_place(self, place: Place) -> None:
+        """Become the other place, which must be a place of this build."""
+        if not isinstance(place, Place):
+            raise ArgumentTypeError(message(f"set_place(): place is a {type(place).__name__}", "it must be a Place"))
+        self.kind, self.index = place.kind, place.index
 
     def __repr__(self) -> str:
         return f"Place({self.kind})" if self.kind == "cpu" else f"Place({self.kind}:{self.index})"

@@ -60,7 +60,7 @@ class Callback:
     def on_predict_end(self, logs: Any = None) -> None:
         """After a prediction."""
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int | None = None, logs: Any = None) -> None:
         """Before an epoch."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -147,10 +147,10 @@ class ProgBarLogger(Callback):
         """Say what the numbers mean."""
         self._say("The loss is that of the last step; the metrics are means over the epoch so far.")
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int | None = None, logs: Any = None) -> None:
         """Begin the epoch's bar."""
-        epochs = self.params.get("epochs")
-        self._say(f"Epoch {epoch + 1}/{epochs}" if epochs else f"Epoch {epoch + 1}")
+        number, epochs = (epoch or 0) + 1, self.params.get("epochs")
+        self._say(f"Epoch {number}/{epochs}" if epochs else f"Epoch {number}")
         self._begin(self.params.get("steps"))
 
     def on_train_batch_end(self, step: int, logs: Any = None) -> None:
@@ -462,9 +462,9 @@ class VisualDL(Callback):
         """Begin to count steps."""
         self._train_step = 0
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int | None = None, logs: Any = None) -> None:
         """Remember the epoch."""
-        self.epoch = epoch
+        self.epoch = epoch or 0
 
     def on_train_batch_end(self, step: int, logs: Any = None) -> None:
         """Write the batch's loss and metrics."""
@@ -485,7 +485,19 @@ class VisualDL(Callback):
 class WandbCallback(Callback):
     """Refused here: it needs the service wandb.ai; ``VisualDL`` writes files that wandb can read (``sync_tensorboard=True``)."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    #: wandb's object for the run, of which there is none.
+    run = None
+
+    def __init__(
+        self,
+        project: str | None = None,
+        entity: str | None = None,
+        name: str | None = None,
+        dir: str | None = None,
+        mode: str | None = None,
+        job_type: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         raise UnsupportedError(
             message(
                 "WandbCallback",

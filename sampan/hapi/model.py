@@ -98,7 +98,7 @@ class Model:
             update: also let the optimizer step; otherwise gradients only add up.
 
         Returns:
-            The list of losses; with metrics, (losses, the metrics' values for this batch).
+            The list of losses, as arrays; with metrics, (losses, the metrics' values for this batch).
 
         Raises:
             NotPreparedError: there is no optimizer or no loss.
@@ -130,7 +130,7 @@ class Model:
             labels: the same, for the loss and the metrics.
 
         Returns:
-            The list of losses; with metrics, (losses, the metrics' values for this batch).
+            The list of losses, as arrays; with metrics, (losses, the metrics' values for this batch).
         """
         self.network.eval()
         self.mode = "eval"
@@ -391,7 +391,7 @@ class Model:
                 else self.eval_batch(inputs, labels)
             )
             losses = result[0] if self._metrics and self._loss is not None else result if self._loss is not None else []
-            logs = {"loss": losses} if losses else {}
+            logs = {"loss": [float(loss) for loss in losses]} if losses else {}
             for metric in self._metrics:
                 logs.update(zip(_listed(metric.name()), _listed(metric.accumulate()), strict=True))
             logs |= {"step": step, "batch_size": _batch_size(inputs)}
@@ -423,10 +423,10 @@ class Model:
         ]
 
     def _report(self, losses: list[Any], measured: list[Any]) -> Any:
-        numbers = [float(loss) for loss in losses]
+        arrays = [np.array(to_array(loss)) for loss in losses]
         if not self._metrics:
-            return numbers
-        return (numbers, measured) if self._loss is not None else measured
+            return arrays
+        return (arrays, measured) if self._loss is not None else measured
 
     def _metric_names(self) -> list[str]:
         return (["loss"] if self._loss is not None else []) + [

@@ -6,6 +6,7 @@ Numbers are drawn by NumPy's Philox generator from the framework's own seed stre
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..base.lazy import scipy_special as special
-from ..tensor import Tensor
+from ..tensor import Tensor, to_tensor
 from ..tensor.functions import no_grad
 from ..tensor.random import default_generator
 
@@ -80,7 +81,8 @@ class Assign(Initializer):
     """Given numbers.
 
     Args:
-        value: an array, a nested list or a Tensor of the parameter's shape.
+        value: an array, a nested list or a Tensor of the parameter's shape. One of another shape gives its own to the parameter, with a
+            warning; in a static Program it raises ShapeError.
     """
 
     def __init__(self, value: Any, name: str | None = None) -> None:
@@ -89,6 +91,16 @@ class Assign(Initializer):
                 message(f"Assign(): value is a {type(value).__name__}", "it must be an array, a list or a Tensor")
             )
         self._value = np.asarray(value)
+
+    def forward(self, param: Tensor, block: Any = None) -> Tensor:
+        if not isinstance(param, Tensor) or list(self._value.shape) == list(param.shape):
+            return super().forward(param, block)
+        warnings.warn(
+            f"Assign(): value has shape {list(self._value.shape)} and the parameter {param.name!r} {list(param.shape)}; it takes that of the value",
+            stacklevel=2,
+        )
+        param.data = to_tensor(self._value.astype(dtypes.numpy_dtype(param.dtype.name)))
+        return param
 
     def values(self, shape: list[int]) -> Array:
         if list(self._value.shape) != shape:

@@ -18,13 +18,13 @@ from .samples import integer, real
     "nn.functional.linear",
     operands=("x", "weight", "bias"),
     reference=lambda x, w, b=0: x @ w + b,
-    samples=[(real(2, 3, 4), real(4, 5), real(5)), (real(3, 4), real(4, 2))],
+    samples=[(real(2, 3, 4), real(4, 5), real(5)), (real(3, 4), real(4, 2)), (real(2, 3), real(3), real(1))],
     tests="noempty",
 )
 def linear(x, weight, bias=None):
-    """x [..., in_features] @ weight [in_features, out_features] + bias [out_features]."""
+    """x [..., in_features] @ weight [in_features, out_features] + bias [out_features]; of a weight [in_features] the result lacks the last axis."""
     x, weight = promoted(x, weight)
-    if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[0]:
+    if weight.ndim not in (1, 2) or x.ndim == 0 or x.shape[-1] != weight.shape[0]:
         raise ShapeError(
             message(
                 f"linear(x, weight): x is {list(x.shape)} and weight {list(weight.shape)}",
@@ -33,10 +33,10 @@ def linear(x, weight, bias=None):
             )
         )
     rows = p.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-    y = p.matmul(rows, weight)
+    y = p.matmul(rows, p.reshape(weight, (weight.shape[0], math.prod(weight.shape[1:]))))
     if bias is not None:
         y = p.add(y, p.cast(bias, y.dtype))
-    return p.reshape(y, (*x.shape[:-1], weight.shape[1]))
+    return p.reshape(y, (*x.shape[:-1], *weight.shape[1:]))
 
 
 def uniform_bits(key, shape, dtype="float32"):

@@ -93,7 +93,7 @@ def _bitwise(name: str, primitive: Callable[..., Value], text: str, reference: A
         return primitive(*matched(x, y))
 
     body.__name__, body.__doc__ = name, text
-    return op(name, method=True, inplace=True, reference=reference, samples=_BITS)(body)
+    return op(name, method=True, inplace=True, reference=reference, samples=_BITS, takes_positional_out=True)(body)
 
 
 bitwise_and = _bitwise("bitwise_and", p.bitwise_and, "The bits set in both; integers and bool.", np.bitwise_and)
@@ -107,6 +107,7 @@ bitwise_xor = _bitwise("bitwise_xor", p.bitwise_xor, "The bits set in exactly on
     inplace=("bitwise_not_", "bitwise_invert_"),
     reference=np.invert,
     samples=[(b,) for b, _ in _BITS],
+    takes_positional_out=True,
 )
 def bitwise_not(x):
     """x with every bit flipped; the logical not of bool."""
@@ -127,6 +128,7 @@ _SHIFTS = [
     inplace=True,
     reference=lambda x, y, is_arithmetic=True: np.left_shift(x, y),
     samples=_SHIFTS,
+    takes_positional_out=True,
 )
 def bitwise_left_shift(x, y, is_arithmetic=True):
     """x * 2 ** y, wrapping; 0 where y is negative or not less than the width."""
@@ -147,6 +149,7 @@ def _right_shift(x, y, is_arithmetic=True):
     inplace=True,
     reference=_right_shift,
     samples=[*_SHIFTS, (*_SHIFTS[0], False), (values(-8, -8, 5), values(0, 1, 1), False)],
+    takes_positional_out=True,
 )
 def bitwise_right_shift(x, y, is_arithmetic=True):
     """floor(x / 2 ** y). ``is_arithmetic=False`` shifts zeros in where a negative x would keep its sign."""

@@ -56,6 +56,7 @@ class OpDef:
     is_view: bool = False
     updates: tuple[str, ...] = ()
     creates: bool = False
+    takes_positional_out: bool = False
     aliases: dict[str, str] = field(default_factory=dict)
     tolerance: float = 1.0
     tests: str = "all"
@@ -258,6 +259,7 @@ def op(
     is_view: bool = False,
     updates: Sequence[str] = (),
     creates: bool = False,
+    takes_positional_out: bool = False,
     aliases: dict[str, str] | None = None,
     tolerance: float = 1.0,
     tests: str = "all",
@@ -279,6 +281,7 @@ def op(
         is_view: the result shares memory with the first operand where strides can express it.
         creates: the public form also takes ``device``, ``requires_grad`` and ``pin_memory``, and a shape as separate integers.
         updates: the operands that the outputs, in order, are written back into (an optimizer's step).
+        takes_positional_out: ``out`` may also be given by position, after the parameters, as Paddle has it.
         aliases: other accepted keyword names, to the parameters' own; ``input``, ``other`` and ``dim`` stand for x, y and axis without being named.
         tolerance: how much wider than usual the tests' tolerance is.
         tests: ``all``, or words of what to leave out: ``nograd`` (no gradient check), ``noempty``, ``noscalar``.
@@ -325,6 +328,7 @@ def op(
             is_view,
             tuple(updates),
             creates,
+            takes_positional_out,
             spellings | (aliases or {}),
             tolerance,
             tests,

@@ -441,8 +441,10 @@ def increment(x, value=1.0):
     reference=np.where,
     samples=[(boolean(3, 4), real(3, 4), real(3, 4)), (boolean(3, 1), real(4), 2.0), (boolean(3), distinct(2, 3), real())],
 )
-def where(condition, x, y):
+def where(condition, x=None, y=None):
     """x where the condition holds, else y, with broadcasting."""
+    if x is None or y is None:
+        raise ArgumentError(message("where(): x or y is not given", "both are needed to choose between them"))
     x, y = promoted(x, y)
     if condition.dtype != "bool":
         condition = p.ne(condition, 0)

@@ -170,13 +170,25 @@ def _frequencies(name: str, n: Any, d: float, dtype: Any, half: bool) -> Value:
     return p.cast(p.div(place, n * float(d)), result)
 
 
-@op("fft.fftfreq", operands=(), reference=lambda n, d=1.0: np.fft.fftfreq(n, d).astype("float32"), samples=[(5,), (6, 0.5)])
+@op(
+    "fft.fftfreq",
+    operands=(),
+    creates=True,
+    reference=lambda n, d=1.0: np.fft.fftfreq(n, d).astype("float32"),
+    samples=[(5,), (6, 0.5)],
+)
 def fftfreq(n, d=1.0, dtype=None):
     """The frequencies of fft's n terms, in cycles per unit of the sample spacing d: 0, 1, ..., -2, -1 over n * d."""
     return _frequencies("fftfreq", n, d, dtype, False)
 
 
-@op("fft.rfftfreq", operands=(), reference=lambda n, d=1.0: np.fft.rfftfreq(n, d).astype("float32"), samples=[(5,), (6, 0.5)])
+@op(
+    "fft.rfftfreq",
+    operands=(),
+    creates=True,
+    reference=lambda n, d=1.0: np.fft.rfftfreq(n, d).astype("float32"),
+    samples=[(5,), (6, 0.5)],
+)
 def rfftfreq(n, d=1.0, dtype=None):
     """The frequencies of rfft's n // 2 + 1 terms, in cycles per unit of the sample spacing d."""
     return _frequencies("rfftfreq", n, d, dtype, True)

@@ -44,6 +44,7 @@ def indexed_axis(name: str, x: Value, axis: Any) -> int:
 @op(
     "gather",
     operands=("x", "index"),
+    takes_positional_out=True,
     method=True,
     reference=lambda x, i, axis=None: np.take(x, i, axis or 0),
     samples=[

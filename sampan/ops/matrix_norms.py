@@ -81,7 +81,6 @@ def _norm_reference(x, p=None, axis=None, keepdim=False):
 @op(
     ["linalg.norm", "norm"],
     operands=("x",),
-    keyword_only=("dtype",),
     method=True,
     reference=_norm_reference,
     samples=[

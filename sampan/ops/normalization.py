@@ -239,6 +239,7 @@ def instance_norm_op(x, weight, bias, epsilon, channel):
     operands=("x",),
     reference=lambda x: x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12),
     samples=[(real(3, 4),)],
+    takes_positional_out=True,
     tests="noempty",
 )
 def normalize(x, p=2, axis=1, epsilon=1e-12):

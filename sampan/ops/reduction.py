@@ -124,6 +124,7 @@ def _prod_reference(x, axis=None, keepdim=False, dtype=None):
 @op(
     "prod",
     operands=("x",),
+    takes_positional_out=True,
     method=True,
     reference=_prod_reference,
     samples=[*AXES, (values([1.0, 0.0, 3.0], [0.0, 0.0, 2.0]), 1)],

@@ -31,6 +31,7 @@ def _scatter_reference(x, index, updates, overwrite=True):
 @op(
     "scatter",
     operands=("x", "index", "updates"),
+    takes_positional_out=True,
     method=True,
     inplace=True,
     reference=_scatter_reference,
@@ -346,6 +347,7 @@ def scatter_add(input, dim, index, src):
 @op(
     "scatter_reduce",
     operands=("input", "index", "src"),
+    keyword_only=("include_self",),
     method=True,
     reference=lambda x, d, i, s, r, include_self=True: _put_reference(x, i, s, d, r, include_self, False),
     samples=[(real(3, 4), 1, indices([0, 2], [1, 1]), real(3, 3), r) for r in ("sum", "prod", "mean", "amax", "amin")],

@@ -361,12 +361,6 @@ def tile(x, repeat_times):
     return p.reshape(spread, tuple(r * size for r, size in zip(repeats, shape, strict=True)))
 
 
-@op("", operands=("x",), method="repeat", reference=np.tile, samples=[(real(2, 3), [2, 1])])
-def repeat(x, repeat_times):
-    """x laid out repeat_times[k] times along each axis k: see tile."""
-    return tile.body(x, repeat_times)
-
-
 def _repeat_interleave_reference(x, repeats, axis=None, output_size=None):
     return np.repeat(x, repeats, axis)
 

@@ -180,6 +180,7 @@ def _most(size, length, window):
 @op(
     "nn.functional.temporal_shift",
     operands=("x",),
+    keyword_only=("data_format",),
     samples=[(real(6, 4, 2, 3), 3), (real(4, 5, 2, 2), 2, 0.4)],
     tests="noempty noscalar",
 )

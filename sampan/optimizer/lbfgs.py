@@ -119,7 +119,7 @@ class LBFGS(Optimizer):
     # ------------------------------------------------------------------ the step
 
     @spans.watched("Optimization", "Optimization Step")
-    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor:
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor:  # type: ignore[override]
         """Follow up to ``max_iter`` directions.
 
         Args:

@@ -19,6 +19,7 @@ from ..tensor.program import default_startup_program
 from ..tensor.selected_rows import selected_places, to_dense
 from ..tensor.variable import Variable
 from .buckets import Bucket, State, update_rows
+from .compatible import CompatibleNames
 from .lr import LRScheduler
 from .recorded import EagerStates, append_update, minimize_recorded
 
@@ -38,7 +39,7 @@ class Number:
     dtype: str = "float32"
 
 
-class Optimizer:
+class Optimizer(CompatibleNames):
     """The base of optimizers.
 
     Args:
@@ -206,8 +207,9 @@ class Optimizer:
         if places:
             owners = [group for group in self._param_groups for _ in group["params"]]
             for k in places:
-                if not self._updates_rows_alone(params[k], owners[k]):
-                    grads[k] = to_dense(grads[k])
+                grad = grads[k]
+                if grad is not None and not self._updates_rows_alone(params[k], owners[k]):
+                    grads[k] = to_dense(grad)
             places = selected_places(grads)
         return places
 

@@ -28,6 +28,7 @@ from .build import OPS, attach, build, public_names  # noqa: E402
 from .conversions import DTYPE_ALIASES, install_conversions  # noqa: E402
 from .creation import Parameter, Tensor, share_array, to_tensor  # noqa: E402
 from .dispatch import refresh_context  # noqa: E402
+from .dtype_members import install_dtype_members  # noqa: E402
 from .methods import Size, install, install_functions  # noqa: E402
 from .storage_methods import install_storage_methods  # noqa: E402
 from .subscript import Subscripts  # noqa: E402
@@ -36,6 +37,7 @@ from .variable_methods import install_variable_methods  # noqa: E402
 build()
 install(Subscripts(OPS, to_tensor, composed.mask_indices))
 install_conversions()
+install_dtype_members()
 install_storage_methods()
 install_variable_methods()
 

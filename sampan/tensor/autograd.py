@@ -36,7 +36,7 @@ class GradMode:
                 steps = function(*args, **kwargs)
                 value = None
                 while True:
-                    with self._copy():
+                    with self.clone():
                         try:
                             item = steps.send(value)
                         except StopIteration as stop:
@@ -47,20 +47,17 @@ class GradMode:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            with self._copy():
+            with self.clone():
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
 
-    def _copy(self) -> GradMode:
+    def clone(self) -> GradMode:
+        """Another one that sets the same."""
         return GradMode(self._enabled)
 
 
-def _mode(enabled: bool, function: Any) -> Any:
-    return GradMode(enabled) if function is None else GradMode(enabled)(function)
-
-
-def no_grad(func: Any = None) -> Any:
+class no_grad(GradMode):
     """A context manager or decorator under which no operator is recorded for backward.
 
     Example:
@@ -72,12 +69,22 @@ def no_grad(func: Any = None) -> Any:
         >>> y.stop_gradient
         True
     """
-    return _mode(False, func)
+
+    def __new__(cls, func: Callable[..., Any] | None = None) -> Any:
+        return super().__new__(cls) if func is None else cls()(func)
+
+    def __init__(self, func: Callable[..., Any] | None = None) -> None:
+        super().__init__(False)
 
 
-def enable_grad(func: Any = None) -> Any:
+class enable_grad(GradMode):
     """A context manager or decorator under which operators are recorded, inside ``no_grad`` too."""
-    return _mode(True, func)
+
+    def __new__(cls, func: Callable[..., Any] | None = None) -> Any:
+        return super().__new__(cls) if func is None else cls()(func)
+
+    def __init__(self, func: Callable[..., Any] | None = None) -> None:
+        super().__init__(True)
 
 
 class set_grad_enabled(GradMode):

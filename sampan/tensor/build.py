@@ -85,18 +85,36 @@ def public_names(module: str) -> dict[str, Callable[..., Any]]:
     return dict(_modules.get(module, {}))
 
 
+def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return result if out is None else OPS["clone"](result, out=out)
+
+    signature = inspect.signature(function)
+    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
+    return call
+
+
 def composed(
-    api: str | Sequence[str] = "", method: bool | str | Sequence[str] = False, rule: TypeRule | None = None
+    api: str | Sequence[str] = "",
+    method: bool | str | Sequence[str] = False,
+    rule: TypeRule | None = None,
+    takes_out: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Publish a plain function over operators, such as one whose result's shape depends on data; also as methods of Tensor.
 
     rule: the types of its results in a Program, where it reads data: see ``replay.recordable``.
+    takes_out: with the keyword ``out``, a tensor that receives the result.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function = explained(function)
         if rule is not None:
             function = recordable(function.__name__, rule)(function)
+        if takes_out:
+            function = _with_out(function)
         for path in (api,) if isinstance(api, str) else api:
             if path:
                 module, _, name = path.rpartition(".")

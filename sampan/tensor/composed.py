@@ -25,12 +25,19 @@ def _nonzero_types(x: Any, as_tuple: bool = False) -> Any:
     return tuple([_POSITIONS] * max(x.ndim, 1)) if as_tuple else ("int64", (-1, x.ndim))
 
 
-def _bincount_types(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def _bincount_types(x: Any, weights: Any = None, minlength: int = 0, name: Any = None) -> Any:
     return "int64" if weights is None else weights.dtype, (-1,)
 
 
 def _unique_types(
-    x: Any, return_index: bool, return_inverse: bool, return_counts: bool, axis: int | None, dtype: Any, sorted: bool = True
+    x: Any,
+    return_index: bool,
+    return_inverse: bool,
+    return_counts: bool,
+    axis: int | None,
+    dtype: Any,
+    sorted: bool = True,
+    name: Any = None,
 ) -> Any:
     whole = (-1,) if axis is None else tuple(-1 if k == axis % x.ndim else n for k, n in enumerate(x.shape))
     along = math.prod(x.shape) if axis is None else x.shape[axis]
@@ -72,13 +79,14 @@ def _columns(positions: Tensor) -> list[Tensor]:
     return [from_array(column) for column in positions.numpy_view().T]
 
 
-@composed("nonzero", method=True, rule=_nonzero_types)
+@composed("nonzero", method=True, rule=_nonzero_types, takes_out=True)
 def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero, in row-major order.
 
     Args:
         x: any tensor.
         as_tuple: give one tensor for each axis in place of one tensor of rows.
+        out: receives the tensor of rows; by name only.
 
     Returns:
         int64 [count, rank], or a tuple of ``rank`` int64 tensors [count].
@@ -100,7 +108,7 @@ def argwhere(input: Tensor) -> Tensor:
 
 
 @composed("bincount", method=True, rule=_bincount_types)
-def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name: str | None = None) -> Tensor:
     """How often each of 0, 1, ... max(x) occurs in the vector x of integers, at least ``minlength`` of them; with weights, their sums.
 
     Example:
@@ -120,8 +128,8 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     return OPS["bincount_into"](x, weights, bins)
 
 
-@composed("masked_select", method=True, rule=lambda x, mask: (x.dtype, (-1,)))
-def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+@composed("masked_select", method=True, rule=lambda x, mask, name: (x.dtype, (-1,)), takes_out=True)
+def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
     """The elements of x where the mask holds, in row-major order, as a 1-D tensor; x and mask are broadcast to one shape.
 
     Example:
@@ -136,7 +144,8 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     if list(x.shape) != list(mask.shape):
         x, mask = OPS["broadcast_tensors"]([x, mask])
     flat = OPS["reshape"](x, [-1]) if x.ndim != 1 else x
-    return OPS["gather"](flat, from_array(nonzero_positions(OPS["reshape"](mask, [-1])).numpy_view().reshape(-1)))
+    positions = from_array(nonzero_positions(OPS["reshape"](mask, [-1])).numpy_view().reshape(-1))
+    return OPS["gather"](flat, positions)
 
 
 def _unique_keys(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -152,6 +161,7 @@ def unique(
     axis: int | None = None,
     dtype: Any = "int64",
     sorted: bool = True,
+    name: str | None = None,
 ) -> Any:
     """The distinct elements (or slices along ``axis``) in ascending order; NaNs count as one value.
 
@@ -192,12 +202,17 @@ def _index_dtype(name: str, dtype: Any) -> str:
 @composed(
     "unique_consecutive",
     method=True,
-    rule=lambda x, return_inverse, return_counts, axis, dtype: _unique_types(
+    rule=lambda x, return_inverse, return_counts, axis, dtype, name: _unique_types(
         x, False, return_inverse, return_counts, axis, dtype
     ),
 )
 def unique_consecutive(
-    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
+    x: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    dtype: Any = "int64",
+    name: str | None = None,
 ) -> Any:
     """x without the elements (or slices along ``axis``) that equal the one before.
 

@@ -202,6 +202,17 @@ class Parameter(Tensor):
             raise ArgumentTypeError(f"trainable must be True or False, got {value!r}")
         self.stop_gradient = not value
 
+    @classmethod
+    def from_tensor(cls, tensor: Tensor, **kwargs: Any) -> Parameter:
+        """A parameter over the memory of a tensor. ``kwargs``: ``trainable``, ``name``, and attributes to set."""
+        made = cls(tensor, kwargs.pop("trainable", True), kwargs.pop("name", None))
+        for attribute, value in kwargs.items():
+            setattr(made, attribute, value)
+        return made
+
+    def set_init_func(self, obj: Any) -> None:
+        """Accepted for compatibility with ``LazyGuard``: a parameter has its values from the start."""
+
     def initialize(self) -> None:
         """Nothing: a parameter has its values from the start, inside ``LazyGuard`` too."""
 

@@ -321,6 +321,7 @@ def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], 
     ]
     op = _rt.Op(name, parameters, lambda op, args: miss(args), definition.aliases)
     op.static = lambda op, args: static(args)
+    op.takes_positional_out = definition.takes_positional_out and name not in definition.inplace
     op.__doc__ = definition.body.__doc__
     op.definition = definition
     return op
@@ -339,7 +340,11 @@ def _signature(op: Any) -> inspect.Signature:
     ]
     keywords = [inspect.Parameter(p.name, by_name, default=p.default) for p in parameters if p.is_keyword_only]
     name = inspect.Parameter("name", by_name if is_variadic else named, default=None)
-    return inspect.Signature([*positional, name, *keywords])
+    if op.__name__ in op.definition.inplace:
+        return inspect.Signature([*positional, name, *keywords])
+    if op.takes_positional_out:
+        return inspect.Signature([*positional, inspect.Parameter("out", named, default=None), name, *keywords])
+    return inspect.Signature([*positional, name, *keywords, inspect.Parameter("out", by_name, default=None)])
 
 
 _rt.Op.__signature__ = property(_signature)  # made when asked for: there are hundreds of operators

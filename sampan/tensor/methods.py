@@ -270,6 +270,8 @@ _REFUSED = {
     "set_vocab": ("tensors hold numbers, no vocabularies", "keep the vocabulary in a dict"),
     "get_map_tensor": ("tensors hold numbers, no vocabularies", "keep the vocabulary in a dict"),
     "block": ("an eager tensor belongs to no block of a Program", "look at the Variables of a static Program"),
+    "to_sparse_coo": ("this build has dense tensors only", "keep the positions and the values of the elements in two tensors"),
+    "to_sparse_csr": ("this build has dense tensors only", "keep the positions and the values of the elements in two tensors"),
     "create_parameter": ("it is a function, no method", "call paddle.create_parameter()"),
 }
 
@@ -284,7 +286,7 @@ _NEVER = {
     "is_cuda": "on a GPU", "is_sparse": "sparse", "is_sparse_coo": "sparse in coordinate form", "is_sparse_csr": "sparse in row form",
     "is_dist": "spread over processes", "is_quantized": "quantized",
 }  # fmt: skip
-_SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "nnz")
+_SPARSE_ONLY = ("to_dense", "coalesce", "is_coalesced", "indices", "values", "crows", "cols", "nnz")
 #: Public functions that are methods too, beside those that operators declare.
 _FUNCTIONS_AS_METHODS = """add_n argwhere bincount increment msort block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_tensor
 is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack""".split()
@@ -329,10 +331,22 @@ def install(subscripts: Subscripts) -> None:
     Value.operators["__setitem__"] = subscripts.set
 
 
+def repeat(input: Any, *repeats: Any) -> Any:
+    """The tensor laid out ``repeats[k]`` times along each axis k; given as integers, or as one list of them.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.to_tensor([1, 2]).repeat(2, 1).tolist()
+        [[1, 2], [1, 2]]
+    """
+    return OPS["tile"](input, repeats[0] if len(repeats) == 1 and not isinstance(repeats[0], int) else list(repeats))
+
+
 def install_functions(functions: Mapping[str, Any]) -> None:
     """Attach the public functions that are methods too."""
     for name in _FUNCTIONS_AS_METHODS:
         if name in functions:
             attach(name, functions[name])
+    attach("repeat", explained(repeat))
     for name, function in {"view_as_complex": "as_complex", "view_as_real": "as_real"}.items():
         attach(name, functions[function])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from .. import _rt
 from ..base.errors import ArgumentError, message
 from ..ir.builder import current_builder
 from ..ir.program import Value
-from .build import OPS, attach, composed
+from .build import OPS, attach, composed, publish
 from .composed import nonzero, require_tensor
 from .creation import to_tensor
+from .explained import explained
 from .variable_methods import replace
 
 Tensor = _rt.Tensor
@@ -88,3 +90,32 @@ def assign(x: Any, output: Tensor | None = None, name: str | None = None) -> Ten
 def _listed(x: Any) -> Any:
     is_plain = isinstance(x, (list, tuple)) and not any(isinstance(item, (list, tuple, Tensor)) for item in x)
     return np.asarray(x) if is_plain else x
+
+
+@explained
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """exp(input) over its sum along one axis; ``nn.functional.softmax`` takes the last axis unless it is given another.
+
+    Args:
+        input: a floating tensor; also given as ``x``.
+        dim: the axis, also given as ``axis``. None: the first axis of tensors of 0, 1 and 3 axes, else the second.
+        dtype: computed in, and of the result; by default the input's.
+        out: receives the result.
+
+    Example:
+        >>> import sampan as paddle
+        >>> paddle.softmax(paddle.to_tensor([[0.0, 0.0], [0.0, 0.0]])).tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+    """
+    axis = dim if dim is not None else 0 if len(require_tensor("softmax", "input", input).shape) in (0, 1, 3) else 1
+    return OPS["softmax"](input, axis, dtype, out=out)
+
+
+def _spelled(*args: Any, **kwargs: Any) -> Tensor:
+    return softmax(*args, **{{"x": "input", "axis": "dim"}.get(k, k): v for k, v in kwargs.items() if k != "name"})
+
+
+_spelled.__name__, _spelled.__qualname__, _spelled.__doc__ = "softmax", "softmax", softmax.__doc__
+_spelled.__signature__ = inspect.signature(softmax)  # type: ignore[attr-defined]
+publish("", "softmax", _spelled)
+attach("softmax", _spelled)

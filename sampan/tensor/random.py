@@ -8,6 +8,7 @@ from typing import Any
 
 from ..base.errors import ArgumentTypeError, UnsupportedError, message
 from ..base.locks import new_lock
+from ..base.places import parse_place
 from ..ir.builder import current_builder
 
 _MASK = (1 << 64) - 1
@@ -22,11 +23,17 @@ class GeneratorState:
 
 
 class Generator:
-    """Hands out one key a call, in program order. Thread safe."""
+    """Hands out one key a call, in program order. Thread safe.
 
-    def __init__(self, seed: int | None = None) -> None:
+    Args:
+        device: the CPU, or a device's number, which makes no difference.
+    """
+
+    def __init__(self, device: Any = None) -> None:
+        if not isinstance(device, int):
+            parse_place("Generator", device)
         self._lock = new_lock()
-        self._seed = int.from_bytes(os.urandom(7), "little") if seed is None else seed & _MASK
+        self._seed = int.from_bytes(os.urandom(7), "little")
         self._offset = 0
 
     def __repr__(self) -> str:

@@ -247,7 +247,7 @@ def _sizes(name: str, x: Tensor) -> list[int]:
 
 
 @composed(method=True)
-def uniform_(x: Tensor, min: float = -1.0, max: float = 1.0, seed: int = 0, name: str | None = None) -> Tensor:
+def uniform_(x: Tensor, min: float = 0, max: float = 1.0, seed: int = 0, name: str | None = None) -> Tensor:
     """Fill x with uniform numbers in [min, max); gives x."""
     return _fill(x, OPS["uniform"](_sizes("uniform_", x), x.dtype, min, max))
 
@@ -266,8 +266,12 @@ def log_normal_(x: Tensor, mean: float = 1.0, std: float = 2.0, name: str | None
 
 @composed("bernoulli_", method=True)
 def bernoulli_(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
-    """Fill x with 1 at probability p, else 0; gives x."""
-    return _fill(x, bernoulli(OPS["broadcast_to"](p, _sizes("bernoulli_", x))) if isinstance(p, Tensor) else bernoulli(x, p))
+    """Fill x with 1 at probability p, a number or a tensor that broadcasts to x, else 0; gives x, whose old elements do not count."""
+    sizes = _sizes("bernoulli_", x)
+    probabilities = OPS["broadcast_to"](p, sizes) if isinstance(p, Tensor) else OPS["full"](sizes, p, "float32")
+    array = _array(probabilities)
+    _outside("bernoulli_", "p", array, ~((array >= 0) & (array <= 1)), "a probability in [0, 1]")
+    return _fill(x, OPS["bernoulli_draw"](probabilities, None))
 
 
 def _uniform(name: str, x: Tensor) -> Tensor:
@@ -298,7 +302,7 @@ def geometric_(x: Tensor, probs: Any, name: str | None = None) -> Tensor:
 
 
 @composed(method=True)
-def random_(x: Tensor, from_: int = 0, to: int | None = None, name: str | None = None) -> Tensor:
-    """Fill x with uniform integers in [from, to); gives x."""
+def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: None = None) -> Tensor:
+    """Fill x with uniform integers in [from_, to); gives x. ``generator`` is accepted for compatibility, and has no other value than None."""
     limit = 2**24 if x.dtype.kind == "f" else min(2 ** (8 * x.element_size() - 1) - 1, 2**31 - 1)
     return _fill(x, OPS["randint"](from_, limit if to is None else to, _sizes("random_", x)))

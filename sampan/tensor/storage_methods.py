@@ -84,7 +84,12 @@ def _require_no_gradient(x: Tensor, name: str) -> None:
 
 
 def set_(
-    self: Tensor, source: Tensor | None = None, shape: Sequence[int] | None = None, stride: Any = None, offset: int = 0
+    self: Tensor,
+    source: Tensor | None = None,
+    shape: Sequence[int] | None = None,
+    stride: Any = None,
+    offset: int = 0,
+    name: str | None = None,
 ) -> Tensor:
     """Look at the memory of ``source`` from now on; gives this tensor.
 
@@ -111,7 +116,7 @@ def set_(
     return self
 
 
-def resize_(self: Tensor, shape: Sequence[int], fill_zero: bool = False) -> Tensor:
+def resize_(self: Tensor, shape: Sequence[int], fill_zero: bool = False, name: str | None = None) -> Tensor:
     """Give the tensor another shape, of any number of elements, in row-major order; gives this tensor.
 
     Args:

@@ -222,3 +222,64 @@ def test_beam_search_finds_the_best_sequence_of_a_small_chain():
     assert best[1][1][:2] == (1, 2)
     assert best[1][0] == pytest.approx(math.log(0.35), abs=1e-5)
     assert sorted(lengths.numpy()[0].tolist()) == [1, 2]
+
+
+def test_load_state_dict_reports_keys_and_refuses_those_that_do_not_match():
+    layer = paddle.nn.Linear(2, 3)
+    before = layer.weight.numpy()
+    with pytest.raises(RuntimeError, match=r"\['bias'\] are missing, and \['other'\] are unexpected"):
+        layer.load_state_dict({"weight": paddle.zeros([2, 3]), "other": paddle.zeros([1])})
+    np.testing.assert_array_equal(layer.weight.numpy(), before)
+    found = layer.load_state_dict({"weight": paddle.zeros([2, 3]), "other": paddle.zeros([1])}, strict=False)
+    assert (found.missing_keys, found.unexpected_keys) == (["bias"], ["other"])
+    assert layer.weight.numpy().sum() == 0
+    assert repr(layer.load_state_dict(layer.state_dict())) == "<All keys matched successfully>"
+
+
+def test_load_state_dict_may_take_the_given_tensors_memory_and_dtype():
+    layer = paddle.nn.Linear(2, 1, bias_attr=False)
+    weight, given = layer.weight, paddle.to_tensor([[1.0], [2.0]], "float64")
+    layer.load_state_dict({"weight": given})
+    assert weight.dtype == paddle.float32
+    layer.load_state_dict({"weight": given}, assign=True)
+    assert layer.weight is weight
+    assert weight.dtype == paddle.float64
+    assert not weight.stop_gradient
+    given[0] = 5.0
+    assert weight.tolist() == [[5.0], [2.0]]
+
+
+def test_a_strict_set_sublayer_needs_one_to_replace():
+    net = paddle.nn.Sequential(paddle.nn.Linear(1, 1))
+    net.set_sublayer("0", paddle.nn.ReLU(), strict=True)
+    assert isinstance(net[0], paddle.nn.ReLU)
+    with pytest.raises(AttributeError, match="no sub-layer 'other'"):
+        net.set_sublayer("other", paddle.nn.ReLU(), strict=True)
+    net.set_sublayer("other", paddle.nn.ReLU())
+    assert [name for name, _ in net.named_modules(prefix="net")] == ["net", "net.0", "net.other"]
+
+
+def test_hooks_run_in_order_with_keyword_arguments_and_after_failures():
+    class Scaled(paddle.nn.Layer):
+        def forward(self, x, factor=1.0):
+            if factor == 0:
+                raise ValueError("no factor")
+            return x * factor
+
+    layer, calls = Scaled(), []
+    layer.register_forward_pre_hook(lambda layer, inputs, kwargs: (inputs, {"factor": kwargs["factor"] * 2}), with_kwargs=True)
+    layer.register_forward_post_hook(lambda layer, inputs, outputs: calls.append("second"))
+    layer.register_forward_post_hook(lambda layer, inputs, outputs: calls.append("first"), prepend=True)
+    layer.register_forward_hook(lambda layer, inputs, kwargs, outputs: outputs + kwargs["factor"], with_kwargs=True)
+    layer.register_forward_hook(lambda layer, inputs, outputs: calls.append(outputs is None), always_call=True)
+    assert layer(paddle.ones([1]), factor=3.0).tolist() == [12.0]
+    assert calls == ["first", "second", False]
+    calls.clear()
+    with pytest.raises(ValueError, match="no factor"):
+        layer(paddle.ones([1]), factor=0.0)
+    assert calls == [True]
+    with pytest.raises(TypeError, match="must be callable"):
+        layer.register_forward_hook(3)
+    layer.register_forward_pre_hook(lambda layer, inputs, kwargs: inputs, with_kwargs=True)
+    with pytest.raises(TypeError, match=r"return \(inputs, kwargs\)"):
+        layer(paddle.ones([1]), factor=3.0)

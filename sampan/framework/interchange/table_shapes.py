@@ -167,7 +167,7 @@ def tile(x: Any, repeat_times: Any = ()) -> Any:
     return OPS["tile"](x, list(repeat_times))
 
 
-@writes("tile", "repeat")
+@writes("tile")
 def write_tile(emit: Any, x: Any, repeat_times: Any) -> Any:
     return emit("tile", {"X": x}, {"repeat_times:I": _axes(repeat_times)})
 

@@ -17,12 +17,35 @@ def _unsupported(name: str) -> NoReturn:
     )
 
 
-def moe_permute(*args: Any, **kwargs: Any) -> NoReturn:
+def moe_permute(
+    hidden_states: Any,
+    scale: Any,
+    expert_routemap_topk: Any,
+    expert_prob_topk: Any,
+    num_experts: int,
+    tokens_per_expert: list[int],
+    padding_alignment: int,
+    do_gather: bool = True,
+    using_ue8m0_scale: bool = False,
+    return_expert_indices: bool = False,
+    override_buffer_size: int = -1,
+    name: str | None = None,
+) -> NoReturn:
     """Raises UnsupportedError: Paddle has it for CUDA alone."""
     _unsupported("moe_permute")
 
 
-def moe_unpermute(*args: Any, **kwargs: Any) -> NoReturn:
+def moe_unpermute(
+    hidden_states_unzipped: Any,
+    zipped_expertwise_rowmap: Any,
+    expert_routemap_topk: Any,
+    token_prob_unzipped: Any,
+    total_zipped_tokens: int,
+    num_experts: int,
+    using_mix_precision: bool = True,
+    using_weighted_combine: bool = False,
+    name: str | None = None,
+) -> NoReturn:
     """Raises UnsupportedError: Paddle has it for CUDA alone."""
     _unsupported("moe_unpermute")
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ...base.errors import ArgumentError, ShapeError, message
-from ...tensor import OPS, Tensor
+from ...tensor import OPS, Tensor, to_tensor
+from ...tensor.explained import explained
 from .padding import integers
 
 _MODES = {"nearest": (3, 4, 5), "linear": (3,), "bilinear": (4,), "trilinear": (5,), "bicubic": (4,), "area": (3, 4, 5)}
@@ -51,6 +54,7 @@ def interpolate(
     align_mode: int = 0,
     data_format: str | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
     """x with its spatial axes resized.
@@ -64,6 +68,7 @@ def interpolate(
         align_mode: for linear modes without ``align_corners``: 0: pixels are squares, 1: points at their index.
         data_format: which axis holds channels; by default the second.
         recompute_scale_factor: take distances from the sizes, not from ``scale_factor``.
+        antialias: where the result is smaller, every element is a mean over all of x that it covers; for bilinear and bicubic.
 
     Returns:
         The resized tensor. An axis resized to 1 takes its centre, unless ``align_corners``.
@@ -104,6 +109,12 @@ def interpolate(
         )
     is_last = data_format[-1] == "C"
     sizes, ratios = _target(x, is_last, size, scale_factor, bool(recompute_scale_factor))
+    if antialias:
+        if mode not in ("bilinear", "bicubic"):
+            raise ArgumentError(
+                message(f"interpolate(): antialias=True with mode={mode!r}", "it has a meaning for bilinear and bicubic only")
+            )
+        return _antialiased(x, sizes, ratios, 1 if is_last else 2, mode, bool(align_corners))
     if mode == "area":
         return _area(x, sizes, is_last)
     kind = {"nearest": "nearest", "bicubic": "cubic"}.get(mode, "linear")
@@ -125,7 +136,49 @@ def _area(x: Tensor, sizes: list[int], is_last: bool) -> Tensor:
     return _moved(y, -1, is_last)
 
 
-upsample = interpolate
+def _antialiased(x: Tensor, sizes: list[int], ratios: list[float], axis: int, mode: str, align_corners: bool) -> Tensor:
+    for k, (size, ratio) in enumerate(zip(sizes, ratios, strict=True)):
+        along, rank = axis + k, len(x.shape)
+        length = int(x.shape[along])
+        step = (length - 1) / max(size - 1, 1) if align_corners else ratio
+        weights = to_tensor(_antialiasing_weights(length, size, step, mode)).astype(x.dtype)
+        order = [a for a in range(rank) if a != along] + [along]
+        spread = OPS["matmul"](OPS["transpose"](x, order), weights, transpose_y=True)
+        x = OPS["transpose"](spread, [order.index(a) for a in range(rank)])
+    return x
+
+
+def _antialiasing_weights(length: int, size: int, step: float, mode: str) -> np.ndarray[Any, Any]:
+    """[size, length]: each row a filter over the elements that the result's element covers, as wide as the step between them."""
+    width = max(step, 1.0)
+    reach = (1.0 if mode == "bilinear" else 2.0) * width
+    centres = step * (np.arange(size) + 0.5)
+    first = np.maximum((centres - reach + 0.5).astype(int), 0)
+    end = np.minimum((centres + reach + 0.5).astype(int), length)
+    at = np.arange(length)
+    t = np.abs((at[None] - centres[:, None] + 0.5) / width)
+    if mode == "bilinear":
+        weights = np.maximum(1.0 - t, 0.0)
+    else:  # the cubic convolution of Keys with a = -0.5
+        near, far = (1.5 * t - 2.5) * t * t + 1.0, ((-0.5 * t + 2.5) * t - 4.0) * t + 2.0
+        weights = np.where(t < 1.0, near, np.where(t < 2.0, far, 0.0))
+    weights *= (at >= first[:, None]) & (at < end[:, None])
+    return (weights / weights.sum(1, keepdims=True)).astype("float32")
+
+
+@explained
+def upsample(
+    x: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """x with its spatial axes resized: see interpolate."""
+    return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format)
 
 
 def affine_grid(theta: Tensor, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:

@@ -8,7 +8,7 @@ from ...base.errors import ShapeError, message
 from ...tensor import Tensor
 from .. import functional as F
 from ..initializer import Constant
-from .configured import Configured
+from .configured import Configured, also
 from .layers import Layer
 
 
@@ -98,6 +98,8 @@ class Hardshrink(Configured):
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
+
+    lambd = also("threshold")
 
     def forward(self, x: Tensor) -> Tensor:
         return F.hardshrink(x, self.threshold)
@@ -230,6 +232,8 @@ class Softshrink(Configured):
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
+
+    lambd = also("threshold")
 
     def forward(self, x: Tensor) -> Tensor:
         return F.softshrink(x, self.threshold)
@@ -364,6 +368,8 @@ class GLU(Configured):
 
     def __init__(self, axis: int = -1, name: str | None = None) -> None:
         super().__init__(name, axis=axis)
+
+    dim = also("axis")
 
     def forward(self, x: Tensor) -> Tensor:
         return F.glu(x, self.axis)

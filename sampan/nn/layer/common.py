@@ -8,7 +8,7 @@ from ...base.errors import ArgumentError, message
 from ...tensor import OPS, Tensor
 from ...tensor.functions import in_dynamic_mode, no_grad
 from .. import functional as F
-from .configured import Configured
+from .configured import Configured, also
 from .layers import Layer
 
 
@@ -112,6 +112,8 @@ class Embedding(Layer):
                 self.weight[self._padding_idx] = 0.0
         if _freeze:
             self.weight.stop_gradient = True
+
+    padding_idx = also("_padding_idx")
 
     def forward(self, x: Tensor) -> Tensor:
         return F.embedding(
@@ -296,6 +298,12 @@ class Fold(_Window):
             name, output_sizes=output_sizes, kernel_sizes=kernel_sizes, dilations=dilations, paddings=paddings, strides=strides
         )
 
+    output_size = also("output_sizes")
+    kernel_size = also("kernel_sizes")
+    stride = also("strides")
+    padding = also("paddings")
+    dilation = also("dilations")
+
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_sizes, self.kernel_sizes, self.strides, self.paddings, self.dilations)
 
@@ -307,6 +315,8 @@ class CosineSimilarity(Configured):
 
     def __init__(self, axis: int = 1, eps: float = 1e-08) -> None:
         super().__init__(None, axis=axis, eps=eps)
+
+    dim = also("axis")
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.cosine_similarity(x1, x2, self.axis, self.eps)

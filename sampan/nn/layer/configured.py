@@ -7,6 +7,13 @@ from typing import Any
 from .layers import Layer
 
 
+def also(name: str) -> Any:
+    """Another name of the attribute, to read and to write."""
+    return property(
+        lambda self: getattr(self, name), lambda self, value: setattr(self, name, value), doc=f"The same as ``{name}``."
+    )
+
+
 class Configured(Layer):
     """A layer whose keyword arguments become attributes; ``_shown`` names those that its repr shows, in order."""
 

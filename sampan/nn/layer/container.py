@@ -77,25 +77,25 @@ class Sequential(Layer):
     def __iter__(self) -> Iterator[Layer]:
         return iter(self._sub_layers.values())
 
-    def append(self, sublayer: Layer) -> Sequential:
+    def append(self, module: Layer) -> Sequential:
         """Add a layer at the end; gives the container."""
-        self.add_sublayer(str(len(self)), sublayer)
+        self.add_sublayer(str(len(self)), module)
         return self
 
-    def insert(self, index: int, sublayer: Layer) -> Sequential:
+    def insert(self, index: int, module: Layer) -> Sequential:
         """Add a layer before the one at ``index``; gives the container."""
-        _require_layer("Sequential", sublayer)
+        _require_layer("Sequential", module)
         at = index + len(self) if index < 0 else index
         if not 0 <= at <= len(self):
             raise IndexRangeError(message(f"Sequential.insert(): index {index} is outside of {len(self)} layers"))
         items = list(self._sub_layers.items())
-        items.insert(at, ("", sublayer))
+        items.insert(at, ("", module))
         _refill(self._sub_layers, items)
         return self
 
-    def extend(self, sublayers: Iterable[Layer]) -> Sequential:
+    def extend(self, sequential: Iterable[Layer]) -> Sequential:
         """Add layers at the end; gives the container."""
-        for layer in sublayers:
+        for layer in sequential:
             self.append(layer)
         return self
 
@@ -179,10 +179,10 @@ class LayerList(Layer):
             self.append(layer)
         return self
 
-    def pop(self, index: int = -1) -> Layer:
-        """Remove a layer, by default the last; gives it."""
-        layer: Layer = self[index]
-        del self[index]
+    def pop(self, key: int = -1) -> Layer:
+        """Remove the layer at this position, by default the last; gives it."""
+        layer: Layer = self[key]
+        del self[key]
         return layer
 
 

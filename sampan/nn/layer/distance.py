@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...tensor import Tensor
 from .. import functional as F
-from .configured import Configured
+from .configured import Configured, also
 
 
 class PairwiseDistance(Configured):
@@ -12,6 +12,9 @@ class PairwiseDistance(Configured):
 
     def __init__(self, p: float = 2.0, epsilon: float = 1e-06, keepdim: bool = False, name: str | None = None) -> None:
         super().__init__(name, p=p, epsilon=epsilon, keepdim=keepdim)
+
+    norm = also("p")
+    eps = also("epsilon")
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return F.pairwise_distance(x, y, self.p, self.epsilon, self.keepdim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...base import dtypes, names, spans
-from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
+from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, message
+from ...base.places import parse_place
 from ...tensor import Parameter, Tensor, to_tensor
 from ...tensor.convert import current, running_layer
 from ...tensor.convert.guards import settings_changed
@@ -18,15 +20,16 @@ from ...tensor.functions import dtype_name, no_grad
 from ...tensor.program import ParameterVariable
 from ...tensor.variable import Variable
 from ..parameters import ParamAttr, make_parameter
-from .hooks import HookRemoveHelper
+from .hooks import Hook, HookRemoveHelper, run_pre_hooks, run_with_post_hooks
 from .moves import DeviceMoves
+from .state import LayerState
 
 
 def _snake_case(name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
 
 
-class Layer(DeviceMoves):
+class Layer(LayerState, DeviceMoves):
     """The base of layers: holds parameters, buffers and sub-layers, and calls ``forward``.
 
     Args:
@@ -69,44 +72,56 @@ class Layer(DeviceMoves):
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         if self._forward_pre_hooks:
-            for hook in list(self._forward_pre_hooks.values()):
-                changed = hook(self, inputs)
-                if changed is not None:
-                    inputs = changed if isinstance(changed, tuple) else (changed,)
+            inputs, kwargs = run_pre_hooks(self, self._forward_pre_hooks, inputs, kwargs)
         forward = self.forward if current() is None else running_layer(self)
-        is_watched = spans.watcher is not None
-        outputs = spans.within("Forward", self, forward, inputs, kwargs) if is_watched else forward(*inputs, **kwargs)
         if self._forward_post_hooks:
-            for hook in list(self._forward_post_hooks.values()):
-                changed = hook(self, inputs, outputs)
-                if changed is not None:
-                    outputs = changed
-        return outputs
+            call = functools.partial(spans.within, "Forward", self, forward, inputs, kwargs)
+            return run_with_post_hooks(self, self._forward_post_hooks, inputs, kwargs, call)
+        if spans.watcher is not None:
+            return spans.within("Forward", self, forward, inputs, kwargs)
+        return forward(*inputs, **kwargs)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the layer computes; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
 
-    def register_forward_pre_hook(self, hook: Callable[[Layer, tuple[Any, ...]], Any]) -> HookRemoveHelper:
-        """Call ``hook(layer, inputs)`` before forward; what it gives replaces the inputs, unless None."""
-        return self._add_hook(self._forward_pre_hooks, hook)
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookRemoveHelper:
+        """Call ``hook(layer, inputs)`` before forward; what it gives replaces the inputs, unless None.
 
-    def register_forward_post_hook(self, hook: Callable[[Layer, tuple[Any, ...], Any], Any]) -> HookRemoveHelper:
-        """Call ``hook(layer, inputs, outputs)`` after forward; what it gives replaces the outputs, unless None."""
-        return self._add_hook(self._forward_post_hooks, hook)
+        Args:
+            hook: the function.
+            prepend: call it before the hooks that are there; by default after them.
+            with_kwargs: call ``hook(layer, inputs, kwargs)``, which gives both or None.
+        """
+        return self._add_hook(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
+
+    def register_forward_post_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> HookRemoveHelper:
+        """Call ``hook(layer, inputs, outputs)`` after forward; what it gives replaces the outputs, unless None.
+
+        Args:
+            hook: the function.
+            prepend: call it before the hooks that are there; by default after them.
+            with_kwargs: call ``hook(layer, inputs, kwargs, outputs)``.
+            always_call: call it when forward, or a hook, fails too, with None in the place of the outputs.
+        """
+        return self._add_hook(self._forward_post_hooks, Hook(hook, with_kwargs, always_call), prepend)
 
     register_forward_hook = register_forward_post_hook
 
     def register_state_dict_hook(self, hook: Callable[[dict[str, Any]], Any]) -> HookRemoveHelper:
         """Call ``hook(state)`` on every state dict made; what it gives replaces the state, unless None."""
-        return self._add_hook(self._state_dict_hooks, hook)
+        return self._add_hook(self._state_dict_hooks, Hook(hook))
 
     @staticmethod
-    def _add_hook(hooks: dict[int, Any], hook: Callable[..., Any]) -> HookRemoveHelper:
-        if not callable(hook):
-            raise ArgumentTypeError(message(f"a hook must be callable, got {type(hook).__name__}"))
+    def _add_hook(hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False) -> HookRemoveHelper:
         helper = HookRemoveHelper(hooks)
         hooks[helper._hook_id] = hook
+        if prepend:
+            hooks.move_to_end(helper._hook_id, last=False)
         return helper
 
     # ------------------------------------------------------------------ attributes
@@ -227,7 +242,9 @@ class Layer(DeviceMoves):
         self._parameters[name] = parameter
         return parameter
 
-    register_parameter = add_parameter
+    def register_parameter(self, name: str, param: Parameter | None) -> Parameter | None:
+        """Register the parameter as an attribute; gives it."""
+        return self.add_parameter(name, param)
 
     def add_sublayer(self, name: str, sublayer: Layer | None) -> Layer | None:
         """Register the layer as an attribute; gives it."""
@@ -237,7 +254,11 @@ class Layer(DeviceMoves):
         self._sub_layers[str(name)] = sublayer
         return sublayer
 
-    add_module = register_module = add_sublayer
+    def add_module(self, name: str, module: Layer | None) -> Layer | None:
+        """Register the layer as an attribute; gives it."""
+        return self.add_sublayer(name, module)
+
+    register_module = add_module
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistable: bool = True) -> None:
         """Register a tensor that is part of the state but not trained; a persistable one is saved."""
@@ -293,7 +314,11 @@ class Layer(DeviceMoves):
             if layer is not None:
                 yield from layer.named_sublayers(f"{prefix}{'.' if prefix else ''}{name}", True, seen, remove_duplicate)
 
-    named_modules = named_sublayers
+    def named_modules(
+        self, memo: set[Layer] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Layer]]:
+        """This layer and all sub-layers with their dotted names, depth first; those in ``memo`` are left out."""
+        return self.named_sublayers(prefix, True, memo, remove_duplicate)
 
     def sublayers(self, include_self: bool = False) -> list[Layer]:
         """All sub-layers, depth first."""
@@ -348,9 +373,11 @@ class Layer(DeviceMoves):
 
     get_submodule = get_sublayer
 
-    def set_sublayer(self, target: str, layer: Layer) -> None:
-        """Put a layer at this dotted name."""
+    def set_sublayer(self, target: str, layer: Layer, strict: bool = False) -> None:
+        """Put a layer at this dotted name; strict: in the place of one that is there, or AttributeError."""
         parent, _, name = target.rpartition(".")
+        if strict:
+            self.get_sublayer(target)
         setattr(self.get_sublayer(parent), name, layer)
 
     set_submodule = set_sublayer
@@ -410,111 +437,17 @@ class Layer(DeviceMoves):
         """Layers have no backward of their own."""
         raise ArgumentError("Layer.backward() is not for calling: call backward() on the loss")
 
-    # ------------------------------------------------------------------ state
-
-    def state_dict(
-        self,
-        destination: dict[str, Any] | None = None,
-        include_sublayers: bool = True,
-        structured_name_prefix: str = "",
-        use_hook: bool = True,
-        keep_vars: bool = True,
-    ) -> dict[str, Any]:
-        """The parameters and persistable buffers by their dotted names.
-
-        Args:
-            destination: a dict to fill; a new one by default.
-            include_sublayers: with those of all sub-layers.
-            structured_name_prefix: put before every name.
-            use_hook: run the state-dict hooks.
-            keep_vars: the tensors themselves; False: without their history.
-        """
-        state = OrderedDict() if destination is None else destination
-        layers = self.named_sublayers(include_self=True, remove_duplicate=False) if include_sublayers else iter([("", self)])
-        for path, layer in layers:
-            prefix = f"{structured_name_prefix}{path}{'.' if path else ''}"
-            kept = [
-                *layer._parameters.items(),
-                *((n, b) for n, b in layer._buffers.items() if n not in layer._non_persistable_buffer_names_set),
-            ]
-            state.update((f"{prefix}{n}", v if keep_vars else v.detach()) for n, v in kept if v is not None)
-        if use_hook:
-            for hook in list(self._state_dict_hooks.values()):
-                changed = hook(state)
-                state = state if changed is None else changed
-        return state
-
-    def to_static_state_dict(
-        self,
-        destination: dict[str, Any] | None = None,
-        include_sublayers: bool = True,
-        structured_name_prefix: str = "",
-        use_hook: bool = True,
-        keep_vars: bool = True,
-    ) -> dict[str, Any]:
-        """The parameters and all buffers by their dotted names."""
-        state = self.state_dict(destination, include_sublayers, structured_name_prefix, use_hook, keep_vars)
-        state.update((structured_name_prefix + n, b) for n, b in self.named_buffers(include_sublayers=include_sublayers))
-        return state
-
-    @no_grad()
-    def set_state_dict(self, state_dict: Mapping[str, Any], use_structured_name: bool = True) -> tuple[list[str], list[str]]:
-        """Take parameters and buffers from a state dict. All are checked before the first is written.
-
-        Args:
-            state_dict: names to tensors or arrays.
-            use_structured_name: the keys are dotted names; False: the tensors' own names.
-
-        Returns:
-            (missing keys, unexpected keys). A key whose shape or dtype kind does not fit raises, and nothing is written: Paddle skips such keys with a warning,
-            which hides mistakes.
-
-        Raises:
-            ShapeError: a value has another shape, with every such key listed.
-        """
-        if not isinstance(state_dict, Mapping):
-            raise ArgumentTypeError(
-                message(f"set_state_dict(): got a {type(state_dict).__name__}", "it takes a dict of names to tensors")
-            )
-        own = self.state_dict(use_hook=False)
-        keys = {k if use_structured_name else v.name: k for k, v in own.items()}
-        writes, wrong = [], []
-        for given, value in state_dict.items():
-            if given not in keys:
-                continue
-            target = own[keys[given]]
-            shape = list(value.shape) if hasattr(value, "shape") else list(np.shape(value))
-            if shape != list(target.shape):
-                wrong.append(f"{given}: {shape} for {list(target.shape)}")
-            else:
-                writes.append((target, value))
-        if wrong:
-            raise ShapeError(
-                message(
-                    f"set_state_dict(): {len(wrong)} of the given values do not fit: {'; '.join(wrong)}",
-                    "nothing was loaded",
-                    "drop those keys from the dict, or build the layer with the sizes of the saved one",
-                )
-            )
-        for target, value in writes:
-            target.set_value(value)
-        missing = [k for k in own if (k if use_structured_name else own[k].name) not in state_dict]
-        return missing, [k for k in state_dict if k not in keys]
-
-    set_dict = load_dict = set_state_dict
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
-        """As ``set_state_dict``; strict: missing or unexpected keys raise KeyError, and nothing is written."""
-        own = self.state_dict(use_hook=False)
-        missing, unexpected = [k for k in own if k not in state_dict], [k for k in state_dict if k not in own]
-        if strict and (missing or unexpected):
-            raise KeyError(f"load_state_dict(): missing keys {missing}, unexpected keys {unexpected}")
-        return self.set_state_dict(state_dict)
-
     # ------------------------------------------------------------------ dtype and place
 
-    def to(self, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> Layer:
-        """Convert floating parameters and buffers to ``dtype``; gives this layer."""
+    def to(self, device: Any = None, dtype: Any = None, blocking: bool | None = None, non_blocking: bool | None = None) -> Layer:
+        """Convert floating parameters and buffers to ``dtype``; gives this layer.
+
+        Args:
+            device: the CPU.
+            dtype: a floating dtype; None: as they are.
+            blocking, non_blocking: accepted for compatibility: the conversion is done when this returns.
+        """
+        parse_place("to", device)
         return self if dtype is None else self._converted(dtype_name("to", dtype))
 
     @no_grad()
@@ -539,7 +472,9 @@ class Layer(DeviceMoves):
         """Convert floating parameters and buffers; gives this layer."""
         return self.to(dtype=dtype)
 
-    type = astype
+    def type(self, dst_type: Any) -> Layer:
+        """Convert floating parameters and buffers; gives this layer."""
+        return self.to(dtype=dst_type)
 
     def float(self, excluded_layers: Any = None) -> Layer:
         """Convert to float32."""

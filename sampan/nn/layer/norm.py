@@ -204,6 +204,9 @@ class SyncBatchNorm(_BatchNormBase):
     ) -> None:
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
 
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
     @classmethod
     def convert_sync_batchnorm(cls, layer: Layer) -> Layer:
         """The layer with every batch norm below it replaced by one that shares its parameters and statistics; gives the layer."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...tensor import Tensor
 from .. import functional as F
-from .configured import Configured
+from .configured import Configured, also
 
 
 class _Pool(Configured):
@@ -37,8 +37,8 @@ class MaxPool1D(_Pool):
             name, kernel_size=kernel_size, stride=stride, padding=padding, return_mask=return_mask, ceil_mode=ceil_mode
         )
 
-    def forward(self, x: Tensor) -> Any:
-        return F.max_pool1d(x, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode)
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode)
 
 
 class MaxPool2D(_Pool):
@@ -235,18 +235,20 @@ class AdaptiveAvgPool1D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, L]; None keeps an axis."""
 
     _shown = ("output_size",)
+    output_size: Any
 
     def __init__(self, output_size: Any, name: str | None = None) -> None:
         super().__init__(name, output_size=output_size)
 
-    def forward(self, x: Tensor) -> Any:
-        return F.adaptive_avg_pool1d(x, self.output_size)
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, H, W]; None keeps an axis."""
 
     _shown = ("output_size",)
+    output_size: Any
 
     def __init__(self, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> None:
         super().__init__(name, output_size=output_size, data_format=data_format)
@@ -259,6 +261,7 @@ class AdaptiveAvgPool3D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, D, H, W]; None keeps an axis."""
 
     _shown = ("output_size",)
+    output_size: Any
 
     def __init__(self, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
         super().__init__(name, output_size=output_size, data_format=data_format)
@@ -274,12 +277,13 @@ class AdaptiveMaxPool1D(Configured):
         "output_size",
         "return_mask",
     )
+    return_indices = also("return_mask")
 
     def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
         super().__init__(name, output_size=output_size, return_mask=return_mask)
 
-    def forward(self, x: Tensor) -> Any:
-        return F.adaptive_max_pool1d(x, self.output_size, self.return_mask)
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_mask)
 
 
 class AdaptiveMaxPool2D(Configured):
@@ -289,6 +293,7 @@ class AdaptiveMaxPool2D(Configured):
         "output_size",
         "return_mask",
     )
+    return_indices = also("return_mask")
 
     def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
         super().__init__(name, output_size=output_size, return_mask=return_mask)
@@ -304,6 +309,7 @@ class AdaptiveMaxPool3D(Configured):
         "output_size",
         "return_mask",
     )
+    return_indices = also("return_mask")
 
     def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
         super().__init__(name, output_size=output_size, return_mask=return_mask)
@@ -330,8 +336,9 @@ class MaxUnPool1D(Configured):
             name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
         )
 
-    def forward(self, x: Tensor, indices: Tensor) -> Tensor:
-        return F.max_unpool1d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, self.output_size)
+    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        size = self.output_size if output_size is None else output_size
+        return F.max_unpool1d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, size)
 
 
 class MaxUnPool2D(Configured):
@@ -352,8 +359,9 @@ class MaxUnPool2D(Configured):
             name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
         )
 
-    def forward(self, x: Tensor, indices: Tensor) -> Tensor:
-        return F.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, self.output_size)
+    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        size = self.output_size if output_size is None else output_size
+        return F.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, size)
 
 
 class MaxUnPool3D(Configured):
@@ -374,8 +382,9 @@ class MaxUnPool3D(Configured):
             name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
         )
 
-    def forward(self, x: Tensor, indices: Tensor) -> Tensor:
-        return F.max_unpool3d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, self.output_size)
+    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        size = self.output_size if output_size is None else output_size
+        return F.max_unpool3d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, size)
 
 
 class LPPool1D(Configured):

@@ -55,8 +55,12 @@ def _taken(layer: Layer, name: str, function: str) -> Tensor:
     return weight
 
 
+def _rules(layer: Layer) -> list[Any]:
+    return [hook.function for hook in layer._forward_pre_hooks.values()]
+
+
 def _norms(layer: Layer) -> dict[str, _WeightNorm]:
-    return {h.name: h for h in layer._forward_pre_hooks.values() if isinstance(h, _WeightNorm)}
+    return {h.name: h for h in _rules(layer) if isinstance(h, _WeightNorm)}
 
 
 def weight_norm(layer: Layer, name: str = "weight", dim: int | None = 0) -> Layer:
@@ -131,7 +135,7 @@ def spectral_norm(
     """
     if n_power_iterations < 1:
         raise ArgumentError(message(f"spectral_norm(): n_power_iterations={n_power_iterations}", "it must be positive"))
-    if any(isinstance(h, _SpectralNorm) and h.name == name for h in layer._forward_pre_hooks.values()):
+    if any(isinstance(h, _SpectralNorm) and h.name == name for h in _rules(layer)):
         raise ArgumentError(f"spectral_norm(): {type(layer).__name__}.{name} has a spectral norm already")
     weight = _taken(layer, name, "spectral_norm")
     if dim is None:
