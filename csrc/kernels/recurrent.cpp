@@ -22,12 +22,20 @@ constexpr int64_t kBatchBlock = 48;  // with 4 gates of 16 float32 columns: 12 K
 
 struct Recurrence {
   Kind kind;
-  bool reverse, has_bias, has_lengths, has_grad_cells;
-  int64_t steps, batch, width;
+  bool reverse, has_bias, has_projection, has_lengths, has_grad_cells;
+  int64_t steps, batch;
+  int64_t width, cell_width, state_width;  // of the strips' matrix; of the cell and each gate; of the state, which is narrower where it is projected
 
   int gates() const { return kGates[static_cast<int>(kind)]; }
-  int64_t columns() const { return gates() * width; }
-  int64_t state_items() const { return batch * width; }
+  int64_t columns() const { return gates() * cell_width; }
+  int64_t cell_items() const { return batch * cell_width; }
+  int64_t state_items() const { return batch * state_width; }
+  // The same with the state's columns in the place of the cell's, for strips of the state.
+  Recurrence of_state() const {
+    Recurrence r = *this;
+    r.width = state_width;
+    return r;
+  }
   // The step taken k-th, and the places in the states before and after step t.
   int64_t step(int64_t k) const { return reverse ? steps - 1 - k : k; }
   int64_t before(int64_t t) const { return reverse ? t + 1 : t; }
@@ -87,7 +95,7 @@ struct Strip {
 template <class T>
 struct ForwardStep {
   const T *gates, *bias, *panels, *state, *cell;
-  T *new_state, *new_cell, *activations;
+  T *new_state, *new_cell, *activations;  // new_state: before its projection, where there is one
 };
 
 template <class T>
@@ -96,13 +104,14 @@ SAMPAN_INLINE void forward_strip(const Strip<T>& s, const ForwardStep<T>& p) {
   const Recurrence& r = s.r;
   const int count = r.gates();
   alignas(64) T shifts[kMostGates][kBatchBlock * kWidth];
-  const T* panel = p.panels + s.first * count * r.width;
-  for (int g = 0; g < count; ++g) product_block(s.m1 - s.m0, r.width, p.state + s.m0 * r.width, panel + g * r.width * kWidth, shifts[g]);
+  const int64_t depth = r.state_width;
+  const T* panel = p.panels + s.first * count * depth;
+  for (int g = 0; g < count; ++g) product_block(s.m1 - s.m0, depth, p.state + s.m0 * depth, panel + g * depth * kWidth, shifts[g]);
   for (int64_t row = s.m0; row < s.m1; ++row) {
     const bool on = s.is_on(row);
     for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
       const int64_t n = s.left(v), at = s.at(row, v);
-      const Vec<T> h = load_part(p.state + at, n);
+      const Vec<T> h = r.has_projection ? Vec<T>{} : load_part(p.state + at, n);
       if (!on) {
         store_part(p.new_state + at, h, n);
         if (r.kind == Kind::kLstm) store_part(p.new_cell + at, load_part(p.cell + at, n), n);
@@ -141,13 +150,34 @@ SAMPAN_INLINE void forward_strip(const Strip<T>& s, const ForwardStep<T>& p) {
 SAMPAN_CLONES void run_forward(const Strip<float>& s, const ForwardStep<float>& p) { forward_strip(s, p); }
 SAMPAN_CLONES void run_forward(const Strip<double>& s, const ForwardStep<double>& p) { forward_strip(s, p); }
 
+// A strip of the state after a step: the product of the rows [N, depth] with the packed projection, or the state before where the step is not taken.
+template <class T>
+SAMPAN_INLINE void projected_strip(const Strip<T>& s, int64_t depth, const T* rows, const T* panels, const T* state, T* new_state) {
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
+  alignas(64) T block[kBatchBlock * kWidth];
+  product_block(s.m1 - s.m0, depth, rows + s.m0 * depth, panels + s.first * depth, block);
+  for (int64_t row = s.m0; row < s.m1; ++row)
+    for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
+      const int64_t n = s.left(v), at = s.at(row, v);
+      store_part(new_state + at, s.is_on(row) ? load(block + (row - s.m0) * kWidth + v) : load_part(state + at, n), n);
+    }
+}
+
+SAMPAN_CLONES void run_projected(const Strip<float>& s, int64_t depth, const float* rows, const float* panels, const float* state, float* new_state) {
+  projected_strip(s, depth, rows, panels, state, new_state);
+}
+SAMPAN_CLONES void run_projected(const Strip<double>& s, int64_t depth, const double* rows, const double* panels, const double* state, double* new_state) {
+  projected_strip(s, depth, rows, panels, state, new_state);
+}
+
 // ------------------------------------------------------------------ backward
 
 template <class T>
 struct BackwardStep {
   // grad_shifts: of the step taken before this one (null for the first); grad_after, grad_cell_after: what comes to the states after this step.
-  const T *panels, *grad_shifts, *grad_after, *grad_cell_after, *state, *new_state, *cell, *new_cell, *activations;
-  T *carry, *cell_carry, *grad_gates, *new_grad_shifts;
+  // projection: packed, with grad_state [N, P], the gradient of the projected state; null where there is none.
+  const T *panels, *grad_shifts, *grad_after, *grad_cell_after, *state, *new_state, *cell, *new_cell, *activations, *projection;
+  T *carry, *cell_carry, *grad_gates, *new_grad_shifts, *grad_state;
 };
 
 // The gradient of the state after step t, [rows, tile]: through the following step, past it, and from outside.
@@ -163,12 +193,30 @@ SAMPAN_INLINE void state_gradient(const Strip<T>& s, const BackwardStep<T>& p, T
     }
 }
 
+// A strip of the projected state's gradient: of the rows that take the step to grad_state, of the others to carry.
+template <class T>
+SAMPAN_INLINE void gathered_strip(const Strip<T>& s, const BackwardStep<T>& p) {
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
+  alignas(64) T block[kBatchBlock * kWidth];
+  state_gradient(s, p, block);
+  for (int64_t row = s.m0; row < s.m1; ++row)
+    for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
+      const Vec<T> g = load(block + (row - s.m0) * kWidth + v);
+      const bool on = s.is_on(row);
+      store_part(p.grad_state + s.at(row, v), on ? g : Vec<T>{}, s.left(v));
+      store_part(p.carry + s.at(row, v), on ? Vec<T>{} : g, s.left(v));
+    }
+}
+
 template <class T>
 SAMPAN_INLINE void backward_strip(const Strip<T>& s, const BackwardStep<T>& p) {
   constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
   const Recurrence& r = s.r;
   alignas(64) T block[kBatchBlock * kWidth];
-  state_gradient(s, p, block);
+  if (p.projection)
+    product_block(s.m1 - s.m0, r.state_width, p.grad_state + s.m0 * r.state_width, p.projection + s.first * r.state_width, block);
+  else
+    state_gradient(s, p, block);
   const Vec<T> zero{};
   for (int64_t row = s.m0; row < s.m1; ++row) {
     const bool on = s.is_on(row);
@@ -203,7 +251,7 @@ SAMPAN_INLINE void backward_strip(const Strip<T>& s, const BackwardStep<T>& p) {
         const Vec<T> y = load_part(p.new_state + at, n);
         grads[0] = r.kind == Kind::kTanh ? g * (T{1} - y * y) : y > T{0} ? g : zero;
       }
-      store_part(p.carry + at, carry, n);
+      if (!p.projection) store_part(p.carry + at, carry, n);
       if (r.kind == Kind::kLstm) store_part(p.cell_carry + at, grad_c, n);
       for (int k = 0; k < r.gates(); ++k) store_part(p.grad_gates + s.gate(row, k, v), grads[k], n);
       if (r.kind == Kind::kGru)
@@ -214,26 +262,25 @@ SAMPAN_INLINE void backward_strip(const Strip<T>& s, const BackwardStep<T>& p) {
 
 // The gradients of the first states, where the walk ends.
 template <class T>
-SAMPAN_INLINE void first_strip(const Strip<T>& s, const BackwardStep<T>& p, T* grad_state, T* grad_cell) {
+SAMPAN_INLINE void first_strip(const Strip<T>& s, const BackwardStep<T>& p, T* grad_state) {
   constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
   alignas(64) T block[kBatchBlock * kWidth];
   state_gradient(s, p, block);
   for (int64_t row = s.m0; row < s.m1; ++row)
-    for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
-      const int64_t n = s.left(v), at = s.at(row, v);
-      store_part(grad_state + at, load(block + (row - s.m0) * kWidth + v), n);
-      if (!grad_cell) continue;
-      Vec<T> c{};
-      if (p.grad_shifts) c = load_part(p.cell_carry + at, n);
-      if (p.grad_cell_after) c += load_part(p.grad_cell_after + at, n);
-      store_part(grad_cell + at, c, n);
-    }
+    for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) store_part(grad_state + s.at(row, v), load(block + (row - s.m0) * kWidth + v), s.left(v));
 }
 
+template <class T>
+void first_cells(const BackwardStep<T>& p, int64_t items, T* grad_cell) {
+  for (int64_t i = 0; i < items; ++i) grad_cell[i] = (p.grad_shifts ? p.cell_carry[i] : T{0}) + (p.grad_cell_after ? p.grad_cell_after[i] : T{0});
+}
+
+SAMPAN_CLONES void run_gathered(const Strip<float>& s, const BackwardStep<float>& p) { gathered_strip(s, p); }
+SAMPAN_CLONES void run_gathered(const Strip<double>& s, const BackwardStep<double>& p) { gathered_strip(s, p); }
 SAMPAN_CLONES void run_backward(const Strip<float>& s, const BackwardStep<float>& p) { backward_strip(s, p); }
 SAMPAN_CLONES void run_backward(const Strip<double>& s, const BackwardStep<double>& p) { backward_strip(s, p); }
-SAMPAN_CLONES void run_first(const Strip<float>& s, const BackwardStep<float>& p, float* h, float* c) { first_strip(s, p, h, c); }
-SAMPAN_CLONES void run_first(const Strip<double>& s, const BackwardStep<double>& p, double* h, double* c) { first_strip(s, p, h, c); }
+SAMPAN_CLONES void run_first(const Strip<float>& s, const BackwardStep<float>& p, float* h) { first_strip(s, p, h); }
+SAMPAN_CLONES void run_first(const Strip<double>& s, const BackwardStep<double>& p, double* h) { first_strip(s, p, h); }
 
 // ------------------------------------------------------------------ whole layers
 
@@ -253,37 +300,60 @@ void for_strips(const Recurrence& r, int64_t t, const int64_t* lengths, F&& fn) 
   });
 }
 
+// Strips of columns of a matrix [depth, columns], packed one behind the other.
+template <class T>
+void pack_strips(const T* b, int64_t b_row, int64_t b_column, int64_t depth, int64_t columns, T* to) {
+  constexpr int64_t kWidth = kTileColumns<T>;
+  parallel_for((columns + kWidth - 1) / kWidth, static_cast<double>(depth * kWidth), [&](int64_t begin, int64_t end) {
+    for (int64_t column = begin * kWidth; column < std::min(end * kWidth, columns); column += kWidth)
+      pack(b + column * b_column, b_row, b_column, depth, std::min(kWidth, columns - column), to + column * depth);
+  });
+}
+template <class T>
+size_t strips_bytes(int64_t depth, int64_t columns) {
+  return align64(static_cast<size_t>((columns + kTileColumns<T> - 1) / kTileColumns<T> * kTileColumns<T> * depth) * sizeof(T));
+}
+
 template <class T>
 class RnnOp final : public NativeOp {
  public:
   explicit RnnOp(const Recurrence& r) : r_(r) {}
-  size_t scratch_bytes() const override { return static_cast<size_t>(strips<T>(r_) * kTileColumns<T> * r_.columns()) * sizeof(T); }
+  size_t scratch_bytes() const override { return panel_bytes() + projection_bytes() + (r_.has_projection ? hidden_bytes() : 0); }
 
   void run(char* const* buffers, char* scratch) const override {
     const bool is_lstm = r_.kind == Kind::kLstm;
     size_t next = 0;
     auto take = [&](bool is_there) { return is_there ? reinterpret_cast<T*>(buffers[next++]) : nullptr; };
-    const T *gates = take(true), *h = take(true), *c = take(is_lstm), *weight = take(true), *bias = take(r_.has_bias);
+    const T *gates = take(true), *h = take(true), *c = take(is_lstm), *weight = take(true), *bias = take(r_.has_bias), *projection = take(r_.has_projection);
     const auto* lengths = reinterpret_cast<const int64_t*>(take(r_.has_lengths));
     T *states = take(true), *cells = take(is_lstm), *activations = take(r_.gates() > 1), *panels = reinterpret_cast<T*>(scratch);
-    const int64_t items = r_.state_items(), first = (r_.reverse ? r_.steps : 0) * items, w = r_.width;
-    std::memcpy(states + first, h, static_cast<size_t>(items) * sizeof(T));
-    if (is_lstm) std::memcpy(cells + first, c, static_cast<size_t>(items) * sizeof(T));
-    parallel_for(strips<T>(r_) * r_.gates(), static_cast<double>(w * kTileColumns<T>), [&](int64_t begin, int64_t end) {
+    T *projection_panels = reinterpret_cast<T*>(scratch + panel_bytes()), *hidden = reinterpret_cast<T*>(scratch + panel_bytes() + projection_bytes());
+    const int64_t items = r_.state_items(), cell_items = r_.cell_items(), first = r_.reverse ? r_.steps : 0, w = r_.width, depth = r_.state_width;
+    std::memcpy(states + first * items, h, static_cast<size_t>(items) * sizeof(T));
+    if (is_lstm) std::memcpy(cells + first * cell_items, c, static_cast<size_t>(cell_items) * sizeof(T));
+    parallel_for(strips<T>(r_) * r_.gates(), static_cast<double>(depth * kTileColumns<T>), [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         const int64_t column = k / r_.gates() * kTileColumns<T>;
-        pack(weight + (k % r_.gates() * w + column) * w, 1, w, w, std::min(kTileColumns<T>, w - column), panels + k * w * kTileColumns<T>);
+        pack(weight + (k % r_.gates() * w + column) * depth, 1, depth, depth, std::min(kTileColumns<T>, w - column), panels + k * depth * kTileColumns<T>);
       }
     });
+    if (projection) pack_strips(projection, depth, 1, w, depth, projection_panels);
+    const Recurrence of_state = r_.of_state();
     for (int64_t k = 0; k < r_.steps; ++k) {
-      const int64_t t = r_.step(k), from = r_.before(t) * items, to = r_.after(t) * items;
-      const ForwardStep<T> p{gates + t * r_.batch * r_.columns(), bias, panels, states + from, is_lstm ? cells + from : nullptr, states + to,
-                             is_lstm ? cells + to : nullptr, activations ? activations + t * items * 4 : nullptr};
+      const int64_t t = r_.step(k), from = r_.before(t), to = r_.after(t);
+      const ForwardStep<T> p{gates + t * r_.batch * r_.columns(), bias, panels, states + from * items, is_lstm ? cells + from * cell_items : nullptr,
+                             projection ? hidden : states + to * items, is_lstm ? cells + to * cell_items : nullptr,
+                             activations ? activations + t * cell_items * 4 : nullptr};
       for_strips<T>(r_, t, lengths, [&](const Strip<T>& s) { run_forward(s, p); });
+      if (!projection) continue;
+      for_strips<T>(of_state, t, lengths, [&](const Strip<T>& s) { run_projected(s, w, hidden, projection_panels, p.state, states + to * items); });
     }
   }
 
  private:
+  size_t panel_bytes() const { return align64(static_cast<size_t>(strips<T>(r_) * kTileColumns<T> * r_.gates() * r_.state_width) * sizeof(T)); }
+  size_t projection_bytes() const { return r_.has_projection ? strips_bytes<T>(r_.width, r_.state_width) : 0; }
+  size_t hidden_bytes() const { return static_cast<size_t>(r_.cell_items()) * sizeof(T); }
   Recurrence r_;
 };
 
@@ -291,51 +361,57 @@ template <class T>
 class RnnBackwardOp final : public NativeOp {
  public:
   explicit RnnBackwardOp(const Recurrence& r) : r_(r) {}
-  size_t scratch_bytes() const override { return panel_bytes() + 2 * align64(static_cast<size_t>(r_.state_items()) * sizeof(T)); }
+  size_t scratch_bytes() const override { return panel_bytes() + projection_bytes() + carry_bytes(r_.state_items()) + carry_bytes(r_.cell_items()); }
 
   void run(char* const* buffers, char* scratch) const override {
     const bool is_lstm = r_.kind == Kind::kLstm, is_gru = r_.kind == Kind::kGru;
     size_t next = 0;
     auto take = [&](bool is_there) { return is_there ? reinterpret_cast<T*>(buffers[next++]) : nullptr; };
     const T *grad_states = take(true), *states = take(true), *weight = take(true), *cells = take(is_lstm), *activations = take(is_lstm || is_gru);
+    const T* projection = take(r_.has_projection);
     const auto* lengths = reinterpret_cast<const int64_t*>(take(r_.has_lengths));
     const T* grad_cells = take(r_.has_grad_cells);
-    T *grad_gates = take(true), *grad_h = take(true), *grad_c = take(is_lstm), *grad_shifts = take(is_gru);
+    T *grad_gates = take(true), *grad_h = take(true), *grad_c = take(is_lstm), *grad_shifts = take(is_gru), *grad_steps = take(r_.has_projection);
     if (!is_gru) grad_shifts = grad_gates;
-    T* panels = reinterpret_cast<T*>(scratch);
-    const int64_t items = r_.state_items(), w = r_.width, step_items = r_.batch * r_.columns();
-    parallel_for(strips<T>(r_), static_cast<double>(r_.columns() * kTileColumns<T>), [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        const int64_t column = k * kTileColumns<T>;
-        pack(weight + column, w, 1, r_.columns(), std::min(kTileColumns<T>, w - column), panels + column * r_.columns());
-      }
-    });
+    T *panels = reinterpret_cast<T*>(scratch), *projection_panels = reinterpret_cast<T*>(scratch + panel_bytes());
+    const int64_t items = r_.state_items(), cell_items = r_.cell_items(), step_items = r_.batch * r_.columns();
+    const Recurrence of_state = r_.of_state();
+    pack_strips(weight, r_.state_width, 1, r_.columns(), r_.state_width, panels);
+    if (projection) pack_strips(projection, 1, r_.state_width, r_.state_width, r_.width, projection_panels);
     BackwardStep<T> p{};
     p.panels = panels;
-    p.carry = reinterpret_cast<T*>(scratch + panel_bytes());
-    p.cell_carry = p.carry + align64(static_cast<size_t>(items) * sizeof(T)) / sizeof(T);
+    p.projection = projection ? projection_panels : nullptr;
+    p.carry = reinterpret_cast<T*>(scratch + panel_bytes() + projection_bytes());
+    p.cell_carry = p.carry + carry_bytes(items) / sizeof(T);
     for (int64_t k = r_.steps; k-- > 0;) {
-      const int64_t t = r_.step(k), from = r_.before(t) * items, to = r_.after(t) * items;
-      p.grad_after = grad_states + to;
-      p.grad_cell_after = grad_cells ? grad_cells + to : nullptr;
-      p.state = states + from;
-      p.new_state = states + to;
-      p.cell = is_lstm ? cells + from : nullptr;
-      p.new_cell = is_lstm ? cells + to : nullptr;
-      p.activations = activations ? activations + t * items * 4 : nullptr;
+      const int64_t t = r_.step(k), from = r_.before(t), to = r_.after(t);
+      p.grad_after = grad_states + to * items;
+      p.grad_cell_after = grad_cells ? grad_cells + to * cell_items : nullptr;
+      p.state = states + from * items;
+      p.new_state = states + to * items;
+      p.cell = is_lstm ? cells + from * cell_items : nullptr;
+      p.new_cell = is_lstm ? cells + to * cell_items : nullptr;
+      p.activations = activations ? activations + t * cell_items * 4 : nullptr;
       p.grad_gates = grad_gates + t * step_items;
       p.new_grad_shifts = grad_shifts + t * step_items;
+      if (projection) {
+        p.grad_state = grad_steps + t * items;
+        for_strips<T>(of_state, t, lengths, [&](const Strip<T>& s) { run_gathered(s, p); });
+      }
       for_strips<T>(r_, t, lengths, [&](const Strip<T>& s) { run_backward(s, p); });
       p.grad_shifts = p.new_grad_shifts;
     }
-    const int64_t first = (r_.reverse ? r_.steps : 0) * items;
-    p.grad_after = grad_states + first;
-    p.grad_cell_after = grad_cells ? grad_cells + first : nullptr;
-    for_strips<T>(r_, 0, nullptr, [&](const Strip<T>& s) { run_first(s, p, grad_h, grad_c); });
+    const int64_t first = r_.reverse ? r_.steps : 0;
+    p.grad_after = grad_states + first * items;
+    p.grad_cell_after = grad_cells ? grad_cells + first * cell_items : nullptr;
+    for_strips<T>(of_state, 0, nullptr, [&](const Strip<T>& s) { run_first(s, p, grad_h); });
+    if (grad_c) first_cells(p, cell_items, grad_c);
   }
 
  private:
-  size_t panel_bytes() const { return align64(static_cast<size_t>(strips<T>(r_) * kTileColumns<T> * r_.columns()) * sizeof(T)); }
+  size_t panel_bytes() const { return strips_bytes<T>(r_.columns(), r_.state_width); }
+  size_t projection_bytes() const { return r_.has_projection ? strips_bytes<T>(r_.state_width, r_.width) : 0; }
+  static size_t carry_bytes(int64_t items) { return align64(static_cast<size_t>(items) * sizeof(T)); }
   Recurrence r_;
 };
 
@@ -348,6 +424,8 @@ Recurrence read_attributes(CallReader* call, bool is_backward) {
   r.kind = static_cast<Kind>(found - kNames.begin());
   r.reverse = call->flag("reverse", false);
   r.has_lengths = call->flag("has_lengths", false);
+  r.has_projection = call->flag("has_projection", false);
+  if (r.has_projection && r.kind != Kind::kLstm) call->fail(ErrorKind::kValue, "has_projection is true and kind is " + kind + "; only lstm projects its state");
   if (is_backward)
     r.has_grad_cells = call->flag("has_grad_cells", false);
   else
@@ -376,7 +454,7 @@ std::unique_ptr<NativeOp> contiguous_or_null(const NativeFactory& factory, const
 
 template <template <class> class Op>
 std::unique_ptr<NativeOp> make_typed(const CallReader& call, const Recurrence& r, DType dtype) {
-  if (r.batch == 0 || r.width == 0) return make_nothing();
+  if (r.batch == 0 || r.width == 0 || r.state_width == 0) return make_nothing();
   if (dtype == DType::k_float32) return std::make_unique<Op<float>>(r);
   if (dtype == DType::k_float64) return std::make_unique<Op<double>>(r);
   call.fail(ErrorKind::kDType, "it computes in float32 and float64");
@@ -389,15 +467,17 @@ std::unique_ptr<NativeOp> make_rnn(const NativeCall& c) {
     call.fail(ErrorKind::kShape, "it takes gates [T, N, G], h [N, H] and weight [G, H] at least");
   r.steps = call.input(0).shape[0];
   r.batch = call.input(1).shape[0];
-  r.width = call.input(1).shape[1];
+  r.state_width = call.input(1).shape[1];
   const bool is_lstm = r.kind == Kind::kLstm;
-  const Dims state = {r.batch, r.width}, states = {r.steps + 1, r.batch, r.width};
+  r.width = r.cell_width = r.has_projection ? call.input(0).shape[2] / r.gates() : r.state_width;
+  const Dims state = {r.batch, r.state_width}, states = {r.steps + 1, r.batch, r.state_width}, cells = {r.steps + 1, r.batch, r.width};
   std::vector<std::pair<const char*, Dims>> inputs = {{"gates", {r.steps, r.batch, r.columns()}}, {"h", state}}, outputs = {{"states", states}};
-  if (is_lstm) inputs.push_back({"c", state});
-  inputs.push_back({"weight", {r.columns(), r.width}});
+  if (is_lstm) inputs.push_back({"c", {r.batch, r.width}});
+  inputs.push_back({"weight", {r.columns(), r.state_width}});
   if (r.has_bias) inputs.push_back({"bias", {r.columns()}});
+  if (r.has_projection) inputs.push_back({"projection", {r.width, r.state_width}});
   if (r.has_lengths) inputs.push_back({"lengths", {r.batch}});
-  if (is_lstm) outputs.push_back({"cells", states});
+  if (is_lstm) outputs.push_back({"cells", cells});
   if (r.gates() > 1) outputs.push_back({"activations", {r.steps, r.batch, 4 * r.width}});
   const DType dtype = call.input(0).dtype;
   check_operands(call, inputs, outputs, dtype);
@@ -412,17 +492,21 @@ std::unique_ptr<NativeOp> make_rnn_backward(const NativeCall& c) {
     call.fail(ErrorKind::kShape, "it takes grad_states and states [T + 1, N, H] and weight [G, H] at least");
   r.steps = call.input(1).shape[0] - 1;
   r.batch = call.input(1).shape[1];
-  r.width = call.input(1).shape[2];
+  r.state_width = call.input(1).shape[2];
   const bool is_lstm = r.kind == Kind::kLstm, is_gru = r.kind == Kind::kGru;
-  const Dims state = {r.batch, r.width}, states = {r.steps + 1, r.batch, r.width}, gates = {r.steps, r.batch, r.columns()};
-  std::vector<std::pair<const char*, Dims>> inputs = {{"grad_states", states}, {"states", states}, {"weight", {r.columns(), r.width}}};
+  r.width = r.cell_width = r.has_projection && call.input(2).rank == 2 ? call.input(2).shape[0] / r.gates() : r.state_width;
+  const Dims state = {r.batch, r.state_width}, states = {r.steps + 1, r.batch, r.state_width}, cells = {r.steps + 1, r.batch, r.width};
+  const Dims gates = {r.steps, r.batch, r.columns()};
+  std::vector<std::pair<const char*, Dims>> inputs = {{"grad_states", states}, {"states", states}, {"weight", {r.columns(), r.state_width}}};
   std::vector<std::pair<const char*, Dims>> outputs = {{"grad_gates", gates}, {"grad_h", state}};
-  if (is_lstm) inputs.push_back({"cells", states});
+  if (is_lstm) inputs.push_back({"cells", cells});
   if (is_lstm || is_gru) inputs.push_back({"activations", {r.steps, r.batch, 4 * r.width}});
+  if (r.has_projection) inputs.push_back({"projection", {r.width, r.state_width}});
   if (r.has_lengths) inputs.push_back({"lengths", {r.batch}});
-  if (r.has_grad_cells) inputs.push_back({"grad_cells", states});
-  if (is_lstm) outputs.push_back({"grad_c", state});
+  if (r.has_grad_cells) inputs.push_back({"grad_cells", cells});
+  if (is_lstm) outputs.push_back({"grad_c", {r.batch, r.width}});
   if (is_gru) outputs.push_back({"grad_shifts", gates});
+  if (r.has_projection) outputs.push_back({"grad_steps", {r.steps, r.batch, r.state_width}});
   const DType dtype = call.input(1).dtype;
   check_operands(call, inputs, outputs, dtype);
   if (auto op = contiguous_or_null(make_rnn_backward, c)) return op;

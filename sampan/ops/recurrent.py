@@ -123,10 +123,10 @@ def gru_step(gates, h, weight, bias=None, mask=None):
     return _kept(p.add(p.mul(p.sub(old, candidate), update), candidate), h, mask)
 
 
-def _layer_reference(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, kind="tanh", reverse=False):
+def _layer_reference(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None, w_ho=None, lengths=None, kind="tanh", reverse=False):
     steps = len(x)
     b_ih, b_hh = (0 if b is None else b for b in (b_ih, b_hh))
-    states, cells = np.zeros((steps + 1, *h.shape)), np.zeros((steps + 1, *h.shape))
+    states, cells = (np.zeros((steps + 1, *(h if v is None else v).shape)) for v in (h, c))
     at = steps if reverse else 0
     states[at], cells[at] = h, 0 if c is None else c
     for t in range(steps - 1, -1, -1) if reverse else range(steps):
@@ -135,6 +135,7 @@ def _layer_reference(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, ki
         g = x[t] @ w_ih.T + b_ih
         if kind == "lstm":
             new, new_c = _lstm_reference(g, h, c, w_hh, b_hh)
+            new = new if w_ho is None else new @ w_ho
         elif kind == "gru":
             new, new_c = _gru_reference(g, h, w_hh, b_hh), c
         else:
@@ -146,27 +147,46 @@ def _layer_reference(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None, lengths=None, ki
 
 
 @op(
-    operands=("x", "h", "c", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "lengths"),
+    operands=("x", "h", "c", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_ho", "lengths"),
     reference=_layer_reference,
     samples=[
         (real(3, 2, 4), real(2, 3), None, real(3, 4), real(3, 3), real(3), real(3)),
-        (real(3, 2, 4), real(2, 3), None, real(3, 4), real(3, 3), None, None, indices(2, 3), {"kind": "relu", "reverse": True}),
+        (
+            real(3, 2, 4),
+            real(2, 3),
+            None,
+            real(3, 4),
+            real(3, 3),
+            None,
+            None,
+            None,
+            indices(2, 3),
+            {"kind": "relu", "reverse": True},
+        ),
         (real(3, 2, 4), real(2, 3), real(2, 3), real(12, 4), real(12, 3), real(12), real(12), {"kind": "lstm"}),
         (
-            *(real(4, 3, 2), real(3, 2), real(3, 2), real(8, 2), real(8, 2), real(8), None, indices(4, 1, 0)),
+            *(real(4, 3, 2), real(3, 2), real(3, 2), real(8, 2), real(8, 2), real(8), None, None, indices(4, 1, 0)),
+            {"kind": "lstm", "reverse": True},
+        ),
+        (real(3, 2, 4), real(2, 2), real(2, 3), real(12, 4), real(12, 2), real(12), real(12), real(3, 2), {"kind": "lstm"}),
+        (
+            *(real(4, 3, 2), real(3, 1), real(3, 2), real(8, 2), real(8, 1), real(8), None, real(2, 1), indices(4, 1, 0)),
             {"kind": "lstm", "reverse": True},
         ),
         (real(3, 2, 4), real(2, 3), None, real(9, 4), real(9, 3), real(9), real(9), {"kind": "gru", "reverse": True}),
-        (real(4, 3, 2), real(3, 2), None, real(6, 2), real(6, 2), None, None, indices(4, 1, 0), {"kind": "gru"}),
+        (real(4, 3, 2), real(3, 2), None, real(6, 2), real(6, 2), None, None, None, indices(4, 1, 0), {"kind": "gru"}),
     ],
     tests="noempty noscalar",
     tolerance=4,
 )
-def recurrent_layer(x, h, c, weight_ih, weight_hh, bias_ih=None, bias_hh=None, lengths=None, kind="tanh", reverse=False):
+def recurrent_layer(
+    x, h, c, weight_ih, weight_hh, bias_ih=None, bias_hh=None, weight_ho=None, lengths=None, kind="tanh", reverse=False
+):
     """The states [T + 1, N, H] of a recurrent layer over x [T, N, I] before and after every step, first h; with ``reverse`` the steps go backwards, and h stands
     last. For kind ``lstm`` also those of c. Beyond its length an instance keeps its state.
 
-    kind: ``tanh`` or ``relu``: h' = kind(W_ih x + W_hh h + biases); ``lstm`` and ``gru`` as in their steps. 16-bit types are computed in float32.
+    kind: ``tanh`` or ``relu``: h' = kind(W_ih x + W_hh h + biases); ``lstm`` and ``gru`` as in their steps. weight_ho [H, P]: of ``lstm``, every new h is
+    multiplied by it, and the states have P columns. 16-bit types are computed in float32.
     """
     x, h, weight_ih, weight_hh = promoted(x, h, weight_ih, weight_hh)
     dtype = x.dtype
@@ -181,7 +201,8 @@ def recurrent_layer(x, h, c, weight_ih, weight_hh, bias_ih=None, bias_hh=None, l
         bias_ih = bias_hh if bias_ih is None else p.add(bias_ih, bias_hh)
     gates = _shifted(_product(cast(x), cast(weight_ih)), bias_ih)
     lengths = None if lengths is None else p.cast(lengths, "int64")
-    results = p.rnn(gates, cast(h), cast(c) if kind == "lstm" else None, cast(weight_hh), apart, lengths, kind, reverse)
+    cell = cast(c) if kind == "lstm" else None
+    results = p.rnn(gates, cast(h), cell, cast(weight_hh), apart, cast(weight_ho), lengths, kind, reverse)
     if kind == "lstm":
         return p.cast(results[0], dtype), p.cast(results[1], dtype)
     return p.cast(results[0] if kind == "gru" else results, dtype)

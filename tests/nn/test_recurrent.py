@@ -9,6 +9,13 @@ import sampan as paddle
 from sampan import nn
 from sampan.base.errors import AutogradError, ShapeError
 
+CELLS = {
+    "LSTM": nn.LSTMCell,
+    "GRU": nn.GRUCell,
+    "SimpleRNN": nn.SimpleRNNCell,
+    "relu": lambda i, h: nn.SimpleRNNCell(i, h, activation="relu"),
+    "projected LSTM": lambda i, h: nn.LSTMCell(i, h, proj_size=max(h // 3, 1)),
+}
 LAYERS = {"LSTM": nn.LSTM, "GRU": nn.GRU, "SimpleRNN": nn.SimpleRNN}
 STATE_COUNT = {"LSTM": 2, "GRU": 1, "SimpleRNN": 1}
 
@@ -45,10 +52,10 @@ def outcome(run, x, parameters):
 @pytest.mark.parametrize("lengths", [None, [7, 0, 3]])
 @pytest.mark.parametrize("is_reverse", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", CELLS)
 def test_a_layer_equals_its_cell_step_by_step(name, dtype, is_reverse, lengths):
     paddle.seed(3)
-    cell = getattr(nn, name + "Cell")(5, 19)
+    cell = CELLS[name](5, 19)
     cell.to(dtype=dtype)
     lengths = None if lengths is None else paddle.to_tensor(lengths)
     x = np.random.RandomState(0).randn(3, 7, 5).astype(dtype)
@@ -60,11 +67,11 @@ def test_a_layer_equals_its_cell_step_by_step(name, dtype, is_reverse, lengths):
         np.testing.assert_allclose(g, w, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", CELLS)
 def test_large_widths_and_batches_are_split_right(name):
     """More rows than a block of the batch, a depth beyond one panel, a last strip of one column."""
     paddle.seed(5)
-    cell = getattr(nn, name + "Cell")(3, 273)
+    cell = CELLS[name](3, 273)
     x = np.random.RandomState(0).randn(101, 3, 3).astype("float32")
     got = outcome(nn.RNN(cell), x, cell.parameters())
     want = outcome(nn.RNN(Stepwise(cell)), x, cell.parameters())
@@ -117,12 +124,69 @@ def test_no_steps_give_the_first_states():
     np.testing.assert_array_equal(final.numpy(), first.numpy())
 
 
-def test_a_projected_lstm_still_runs():
-    layer = nn.LSTM(3, 6, proj_size=2)
+def test_a_projected_lstm_has_narrow_states_and_wide_cells_in_both_directions():
+    layer = nn.LSTM(3, 6, num_layers=2, direction="bidirect", proj_size=2)
     outputs, (h, c) = layer(paddle.randn([2, 5, 3]))
-    assert list(outputs.shape) == [2, 5, 2]
-    assert list(h.shape) == [1, 2, 2]
-    assert list(c.shape) == [1, 2, 6]
+    assert list(outputs.shape) == [2, 5, 4]
+    assert list(h.shape) == [4, 2, 2]
+    assert list(c.shape) == [4, 2, 6]
+    np.testing.assert_array_equal(h[3].numpy(), outputs[:, 0, 2:].numpy())
+    with pytest.raises(ShapeError, match=r"weight_hh is \[24, 2\]; it must be \[24, 3\]|h is"):
+        layer(paddle.randn([2, 5, 3]), (paddle.zeros([4, 2, 3]), c))
+
+
+def second_derivatives(run, x, parameters):
+    """Gradients of the squared gradients, by everything, and of a loss beside them."""
+    x = paddle.to_tensor(x, stop_gradient=False)
+    outputs, states = run(x)
+    states = states if isinstance(states, tuple) else (states,)
+    loss = (outputs**3).sum() + sum((s**2).sum() for s in states)
+    first = paddle.grad(loss, [x, *parameters], create_graph=True)
+    total = sum((g * g).sum() for g in first) + (outputs * outputs).sum()
+    return [g.numpy() for g in paddle.grad(total, [x, *parameters])]
+
+
+@pytest.mark.parametrize("lengths", [None, [4, 0, 3]])
+@pytest.mark.parametrize("is_reverse", [False, True])
+@pytest.mark.parametrize("name", CELLS)
+def test_second_derivatives_are_those_of_the_cell_step_by_step(name, is_reverse, lengths):
+    paddle.seed(3)
+    cell = CELLS[name](2, 4)
+    cell.to(dtype="float64")
+    lengths = None if lengths is None else paddle.to_tensor(lengths)
+    x = np.random.RandomState(0).randn(3, 4, 2)
+    fast, slow = nn.RNN(cell, is_reverse), nn.RNN(Stepwise(cell), is_reverse)
+    got = second_derivatives(lambda t: fast(t, None, lengths), x, cell.parameters())
+    want = second_derivatives(lambda t: slow(t, None, lengths), x, cell.parameters())
+    assert max(np.abs(w).max() for w in want) > 1e-3
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_gradient_penalty_trains_through_two_layers_in_both_directions(name):
+    paddle.seed(1)
+    layer = LAYERS[name](3, 5, num_layers=2, direction="bidirect")
+    optimizer = paddle.optimizer.Adam(0.02, parameters=layer.parameters())
+    x = paddle.randn([4, 6, 3])
+    x.stop_gradient = False
+    penalties = []
+    for _ in range(12):
+        (grad,) = paddle.grad(layer(x)[0].sum(), x, create_graph=True)
+        penalty = ((grad * grad).sum() - 1.0) ** 2
+        penalty.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        penalties.append(float(penalty))
+    assert penalties[-1] < 0.3 * penalties[0]
+
+
+def test_third_derivatives_are_refused_with_the_way_to_have_them():
+    x = paddle.ones([1, 2, 2])
+    x.stop_gradient = False
+    (first,) = paddle.grad(nn.GRU(2, 2)(x)[0].sum(), x, create_graph=True)
+    with pytest.raises(AutogradError, match="no third derivatives"):
+        paddle.grad(first.sum(), x, create_graph=True)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -150,12 +214,3 @@ def test_a_wrong_width_is_an_error_with_both_shapes():
 def test_states_of_another_batch_are_an_error():
     with pytest.raises(ShapeError, match="batch"):
         nn.GRU(3, 4)(paddle.zeros([2, 5, 3]), paddle.zeros([1, 3, 4]))
-
-
-def test_second_derivatives_are_refused_not_wrong():
-    layer = nn.GRU(3, 4)
-    x = paddle.randn([2, 5, 3])
-    x.stop_gradient = False
-    outputs, _ = layer(x)
-    with pytest.raises(AutogradError, match="second derivatives"):
-        paddle.grad(outputs.sum(), x, create_graph=True)

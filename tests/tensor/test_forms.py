@@ -6,6 +6,7 @@ import pytest
 import sampan as paddle
 from sampan.base.errors import ArgumentError, ArgumentTypeError, AutogradError, UnsupportedError
 from sampan.ops import OPERATORS
+from sampan.ops.define import REQUIRED
 
 VARIADIC = {
     "atleast_1d": (paddle.atleast_1d, np.atleast_1d),
@@ -92,15 +93,15 @@ def test_parameters_that_follow_name_are_given_by_name_only():
 
 
 def test_signatures_show_both():
-    assert str(paddle.add.__signature__) == "(x, y, name=None, *, alpha=1)"
-    assert str(paddle.meshgrid.__signature__) == "(*inputs, name=None)"
+    assert str(paddle.add.__signature__) == "(x, y, name=None, *, alpha=1, out=None)"
+    assert str(paddle.meshgrid.__signature__) == "(*inputs, name=None, out=None)"
 
 
 @pytest.mark.parametrize("name", [n for n, d in OPERATORS.items() if any(p.is_keyword_only for p in d.parameters)])
 def test_keyword_only_parameters_have_defaults_or_are_keys(name):
     for parameter in OPERATORS[name].parameters:
         if parameter.is_keyword_only and parameter.name != "key":
-            assert parameter.default in (None, 1), parameter
+            assert parameter.default is not REQUIRED, parameter
 
 
 # ------------------------------------------------------------------ where and assign

@@ -372,7 +372,7 @@ def rnn(
 def _swept(kind: str, x: Any, states: list[Any], parameters: Any, lengths: Any, is_reverse: bool) -> tuple[Any, list[Any]]:
     """(outputs [T, N, H], final states) of one layer in one direction."""
     h, c = states if kind == "lstm" else (states[0], None)
-    found = OPS["recurrent_layer"](x, h, c, *parameters, lengths, kind, is_reverse)
+    found = OPS["recurrent_layer"](x, h, c, *parameters, None, lengths, kind, is_reverse)
     all_states = list(found) if kind == "lstm" else [found]
     outputs = all_states[0][:-1] if is_reverse else all_states[0][1:]
     if lengths is not None:
@@ -391,12 +391,13 @@ def write_recurrent_layer(
     weight_hh: Any,
     bias_ih: Any,
     bias_hh: Any,
+    weight_ho: Any,
     lengths: Any,
     kind: str,
     reverse: bool,
 ) -> Any:
     """The format gives c after the last step only: the steps before it, which layers do not read, are NaN."""
-    if lengths is not None:
+    if lengths is not None or weight_ho is not None:
         return NotImplemented
     width = weight_hh.shape[1]
     x = emit("flip", {"X": x}, {"axis:I": [0]}, shape=x.shape) if reverse else x

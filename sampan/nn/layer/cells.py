@@ -214,7 +214,7 @@ class LSTMCell(_Cell):
 
     @property
     def layer_kind(self) -> str:
-        return "" if self.proj_size else "lstm"
+        return "lstm"
 
     def step(self, gates: Tensor, states: Any, mask: Tensor | None = None) -> tuple[Tensor, Any]:
         h, c = states

@@ -80,7 +80,7 @@ def _run_layer(
     """As ``_run``, all steps by one operator."""
     is_pair = cell.layer_kind == "lstm"
     h, c = states if is_pair else (states, None)
-    weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
+    weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh, getattr(cell, "weight_ho", None)
     x = _by_time(inputs, time_major)
     results = OPS["recurrent_layer"](x, h, c, *weights, sequence_length, cell.layer_kind, is_reverse)
     all_h = results[0] if is_pair else results

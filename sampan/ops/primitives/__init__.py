@@ -1,5 +1,6 @@
 """The primitives: everything that a definition may be built from. Each knows its types, its NumPy meaning and its gradient."""
 
+from . import recurrent_second  # noqa: F401
 from .alignment import *  # noqa: F403
 from .checks import *  # noqa: F403
 from .convolution import *  # noqa: F403
