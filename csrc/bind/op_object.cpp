@@ -141,8 +141,8 @@ int op_clear(PyObject* self) {
 void op_dealloc(PyObject* self) {
   OpObject& op = *as_op(self);
   PyObject_GC_UnTrack(self);
+  std::erase(living_ops, &op);  // first: a weak reference's callback may go through them
   if (op.weak_references) PyObject_ClearWeakRefs(self);
-  std::erase(living_ops, &op);
   op_clear(self);
   Py_CLEAR(op.aliases);
   Py_CLEAR(op.text_name);

@@ -158,6 +158,27 @@ SAMPAN_INLINE T from_compute(Compute<T> v) {
     return v;
 }
 
+// Sums and products of elements: integers wrap around, so they are taken without a sign.
+template <class T>
+constexpr bool wraps = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;  // 16-bit products as int could overflow too
+
+template <class T>
+SAMPAN_INLINE T wrapped_sum(T a, T b) {
+  if constexpr (wraps<T>)
+    return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
+  else
+    return static_cast<T>(a + b);
+}
+template <class T>
+SAMPAN_INLINE T wrapped_product(T a, T b) {
+  if constexpr (wraps<T>)
+    return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
+  else
+    return static_cast<T>(a * b);
+}
+
 // Working memory from the caching allocator.
 class Block {
  public:

@@ -102,9 +102,7 @@ void unary_row(const EpilogueStep& s, T* v, int64_t n) {
   if (s.kind == StepKind::kRelu) {
     if constexpr (!is_complex<T>)
       for (int64_t i = 0; i < n; ++i) v[i] = v[i] < T{} ? T{} : v[i];
-  } else if constexpr (std::is_integral_v<T>) {
-    for (int64_t i = 0; i < n; ++i) v[i] = static_cast<T>(static_cast<double>(v[i]) * s.alpha + s.beta);
-  } else {
+  } else if constexpr (!std::is_integral_v<T>) {
     using Real = decltype(std::abs(T{}));
     for (int64_t i = 0; i < n; ++i) v[i] = v[i] * static_cast<Real>(s.alpha) + static_cast<Real>(s.beta);
   }
@@ -114,11 +112,11 @@ template <class T>
 SAMPAN_INLINE void binary_row(StepKind kind, const T* w, int64_t step, T* v, int64_t n) {
   if (kind == StepKind::kAdd) {
     if (step == 1)
-      for (int64_t i = 0; i < n; ++i) v[i] = static_cast<T>(v[i] + w[i]);
+      for (int64_t i = 0; i < n; ++i) v[i] = wrapped_sum(v[i], w[i]);
     else
-      for (int64_t i = 0; i < n; ++i) v[i] = static_cast<T>(v[i] + w[i * step]);
+      for (int64_t i = 0; i < n; ++i) v[i] = wrapped_sum(v[i], w[i * step]);
   } else {
-    for (int64_t i = 0; i < n; ++i) v[i] = static_cast<T>(v[i] * w[i * step]);
+    for (int64_t i = 0; i < n; ++i) v[i] = wrapped_product(v[i], w[i * step]);
   }
 }
 SAMPAN_CLONES void binary_floats(StepKind kind, const float* w, int64_t step, float* v, int64_t n) { binary_row(kind, w, step, v, n); }
@@ -176,8 +174,8 @@ Epilogue::Epilogue(const CallReader& call, const Layout& out, std::vector<Epilog
         pass.walk.add_axis(out.shape[d], {out.strides[d], at < 0 || w.shape[at] == 1 ? 0 : w.strides[at]});
       }
       pass.operand = next++;
-    } else if (dtype_ != DType::k_float32 && s.kind != StepKind::kLinear && !(s.kind == StepKind::kRelu && dtype_kind(dtype_) != 'c')) {
-      call.fail(ErrorKind::kNotImplemented, std::string("for ") + dtype_name(dtype_) + " the epilogue has only relu, linear, add and mul");
+    } else if (const char kind = dtype_kind(dtype_); dtype_ != DType::k_float32 && !(s.kind == StepKind::kLinear && (kind == 'f' || kind == 'c')) && !(s.kind == StepKind::kRelu && kind != 'c')) {
+      call.fail(ErrorKind::kNotImplemented, std::string("for ") + dtype_name(dtype_) + " the epilogue has only " + (kind == 'c' ? "linear, add and mul" : kind == 'f' ? "relu, linear, add and mul" : "relu, add and mul"));
     }
     steps_.push_back(pass);
   }

@@ -24,14 +24,10 @@ SAMPAN_INLINE A log_add_exp(A a, A b) {
 
 template <Kind kind, class A>
 SAMPAN_INLINE A add_one(A a, A v) {
-  // Signed integers wrap: the sum and the product are taken without a sign.
-  if constexpr (std::is_integral_v<A> && !std::is_same_v<A, bool> && kind != Kind::kLogAddExp) {
-    using U = std::conditional_t<(sizeof(A) < 4), uint32_t, std::make_unsigned_t<A>>;
-    return static_cast<A>(kind == Kind::kSum ? static_cast<U>(a) + static_cast<U>(v) : static_cast<U>(a) * static_cast<U>(v));
-  } else if constexpr (kind == Kind::kSum) {
-    return a + v;
+  if constexpr (kind == Kind::kSum) {
+    return wrapped_sum(a, v);
   } else if constexpr (kind == Kind::kProd) {
-    return a * v;
+    return wrapped_product(a, v);
   } else {
     return log_add_exp(a, v);
   }

@@ -25,9 +25,9 @@ SAMPAN_INLINE T combine(T old, T v) {
   if constexpr (m == Mode::kSet) {
     return v;
   } else if constexpr (m == Mode::kAdd) {
-    return static_cast<T>(old + v);
+    return wrapped_sum(old, v);
   } else if constexpr (m == Mode::kMul) {
-    return static_cast<T>(old * v);
+    return wrapped_product(old, v);
   } else if constexpr (m == Mode::kMax) {
     return old > v || old != old ? old : v;  // NaN stays, and comes in
   } else {

@@ -139,6 +139,11 @@ class BincountOp final : public NativeOp {
     });
   }
 
+  template <class W>
+  static void add(W& to, W weight) {
+    to = wrapped_sum(to, weight);
+  }
+
   template <class I, class W>
   void count(const I* x, const W* weights, W* out) const {
     const int64_t bins = out_->shape[0], step = out_->strides[0], n = x_->numel, parts = pieces();
@@ -151,19 +156,19 @@ class BincountOp final : public NativeOp {
         std::fill_n(to, bins, W{});
         const int64_t first = n * p / parts, last = n * (p + 1) / parts;
         if (is_plain && weights) {
-          for (int64_t i = first; i < last; ++i) to[within(static_cast<int64_t>(x[i]), bins)] += weights[i];
+          for (int64_t i = first; i < last; ++i) add(to[within(static_cast<int64_t>(x[i]), bins)], weights[i]);
         } else if (is_plain) {
           for (int64_t i = first; i < last; ++i) ++to[within(static_cast<int64_t>(x[i]), bins)];
         } else {
           Odometer<2> at = walk_;
           at.seek(first);
-          for (int64_t i = first; i < last; ++i, at.next()) to[within(static_cast<int64_t>(x[at.offset[0]]), bins)] += weights ? weights[at.offset[1]] : W{1};
+          for (int64_t i = first; i < last; ++i, at.next()) add(to[within(static_cast<int64_t>(x[at.offset[0]]), bins)], weights ? weights[at.offset[1]] : W{1});
         }
       }
     });
     for (int64_t b = 0; b < bins; ++b) {
       W sum = counts[b];
-      for (int64_t p = 1; p < parts; ++p) sum += counts[p * bins + b];
+      for (int64_t p = 1; p < parts; ++p) sum = wrapped_sum(sum, counts[p * bins + b]);
       out[b * step] = sum;
     }
   }
