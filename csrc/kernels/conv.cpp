@@ -1,6 +1,7 @@
 // conv_forward, conv_backward_data, conv_backward_weights: oneDNN's convolutions over the memory as it lies.
 #include "kernels/conv.h"
 
+#include "kernels/conv_direct.h"
 #include "kernels/conv_onednn.h"
 #include "kernels/conv_winograd.h"
 
@@ -116,8 +117,24 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
   return {call, call.output(0), c.steps, static_cast<bool>(c.bias), operands};
 }
 
+// The project's own code for some convolutions, where oneDNN has none as fast.
+enum class OwnForm { kNone, kWinograd, kDirect };
+
 // Transformed tiles leave room for plain steps only: functions would take longer than the products they save.
-bool suits_winograd(const Conv& c) { return is_plain(c.steps) && suits_winograd(c.shape, *c.x, *c.out); }
+OwnForm own_form(const Conv& c) {
+  if (!is_plain(c.steps)) return OwnForm::kNone;
+  if (suits_winograd(c.shape, *c.x, *c.out)) return OwnForm::kWinograd;
+  return lies_channels_last(*c.x) && lies_channels_last(*c.out) && suits_direct(c.shape, c.direction) ? OwnForm::kDirect : OwnForm::kNone;
+}
+
+size_t own_weight_bytes(const Conv& c, OwnForm form) { return form == OwnForm::kWinograd ? winograd_weight_bytes(c.shape) : direct_weight_bytes(c.shape, c.direction); }
+
+std::unique_ptr<NativeOp> make_own(const CallReader& call, const NativeCall& given, const Conv& c, OwnForm form, bool packed) {
+  if (form == OwnForm::kWinograd) return make_conv_winograd(given, c.shape, c.direction, packed, epilogue_of(call, c));
+  const bool has_relu = !c.steps.empty() && c.steps[0].kind == StepKind::kRelu;
+  const std::vector<EpilogueStep> rest(c.steps.begin() + has_relu, c.steps.end());
+  return make_conv_direct(given, c.shape, c.direction, packed, static_cast<bool>(c.bias), has_relu, {call, call.output(0), rest, false, c.extras});
+}
 
 template <ConvDirection direction>
 std::unique_ptr<NativeOp> make_by_columns(const CallReader& call, const Conv& c) {
@@ -154,10 +171,10 @@ std::unique_ptr<NativeOp> make_packed(const NativeCall& given, ConvDirection dir
   const NativeCall plain = without_packing(given, weight_shape);
   CallReader reader(native_name(direction), plain);
   Conv c = read_conv(reader, direction);
-  if (suits_winograd(c)) {
-    if (given.inputs[1]->dtype != DType::k_uint8 || given.inputs[1]->size_bytes() != winograd_weight_bytes(c.shape))
+  if (const OwnForm own = own_form(c); own != OwnForm::kNone) {
+    if (given.inputs[1]->dtype != DType::k_uint8 || given.inputs[1]->size_bytes() != own_weight_bytes(c, own))
       call.fail(ErrorKind::kValue, "the packed weights do not belong to this convolution");
-    return make_conv_winograd(given, c.shape, direction, true, epilogue_of(call, c));
+    return make_own(call, given, c, own, true);
   }
   const auto form = packed_form(c);
   if (!form || given.inputs[1]->dtype != DType::k_uint8 || given.inputs[1]->size_bytes() != conv_packing(c, *form).packed.get_size())
@@ -194,15 +211,17 @@ Packing packing_of(const Conv& c) {
 std::unique_ptr<NativeOp> make_packed_size(const NativeCall& given) {
   CallReader call("conv_packed_size", given);
   const Conv c = read_consumer(call, given);
-  return make_size(call, suits_winograd(c) ? winograd_weight_bytes(c.shape) : packing_of(c).bytes());
+  const OwnForm own = own_form(c);
+  return make_size(call, own == OwnForm::kNone ? packing_of(c).bytes() : own_weight_bytes(c, own));
 }
 
 std::unique_ptr<NativeOp> make_pack_weights(const NativeCall& given) {
   CallReader call("conv_pack_weights", given);
   const Conv c = read_consumer(call, given);
-  if (!suits_winograd(c)) return make_packing(call, packing_of(c));
-  check_packed_output(call, winograd_weight_bytes(c.shape));
-  return make_winograd_weights(*c.weight, c.shape, c.direction);
+  const OwnForm own = own_form(c);
+  if (own == OwnForm::kNone) return make_packing(call, packing_of(c));
+  check_packed_output(call, own_weight_bytes(c, own));
+  return own == OwnForm::kWinograd ? make_winograd_weights(*c.weight, c.shape, c.direction) : make_direct_weights(*c.weight, c.shape, c.direction);
 }
 
 template <ConvDirection direction>
@@ -224,7 +243,7 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   for (LayoutRef& l : inputs) settle(l);
   for (LayoutRef& l : outputs) settle(l);
   if (inputs != given.inputs || outputs != given.outputs) return make_converted(make_conv<direction>, given, inputs, outputs, false);
-  if (suits_winograd(c)) return make_conv_winograd(given, c.shape, direction, false, epilogue_of(call, c));
+  if (const OwnForm own = own_form(c); own != OwnForm::kNone) return make_own(call, given, c, own, false);
   if (direction != ConvDirection::kForward) {
     if (auto op = make_conv_gradient(c)) return op;
   } else if (const auto form = choose_form(c)) {

@@ -208,7 +208,51 @@ void gemm_any(Gemm<T> g) {
   });
 }
 
+// Rows [m0, m1) and panels [p0, p1) of C. A block of A stays in L2 while the panels pass, each panel's piece in L1 while the rows do.
+SAMPAN_CLONES void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+  constexpr int64_t kWidth = kTileColumns<float>, kBlockRows = 32 * kTileRows;
+  for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
+    const int64_t depth = std::min(kTileDepth, g.k - kb);
+    const bool accumulate = g.accumulate || kb > 0;
+    for (int64_t mb = m0; mb < m1; mb += kBlockRows) {
+      const int64_t end = std::min(m1, mb + kBlockRows);
+      for (int64_t p = p0; p < p1; ++p) {
+        const float* panel = g.b + (p * g.k + kb) * kWidth;
+        const int64_t width = std::min(kWidth, g.n - p * kWidth);
+        for (int64_t m = mb, left = (end - mb + kTileRows - 1) / kTileRows, rows; m < end; m += rows, --left) {
+          rows = (end - m + left - 1) / left;
+          const float* a = g.a + m * g.a_row + kb * g.a_column;
+          float* c = g.c + m * g.c_row + p * kWidth;
+          if (width == kWidth) {
+            tile_rows<float>(static_cast<int>(rows), depth, a, g.a_row, g.a_column, panel, kWidth, c, g.c_row, accumulate, false);
+            continue;
+          }
+          float edge[kTileRows * kWidth];
+          tile_rows<float>(static_cast<int>(rows), depth, a, g.a_row, g.a_column, panel, kWidth, edge, kWidth, false, false);
+          for (int r = 0; r < rows; ++r)
+            for (int64_t j = 0; j < width; ++j) c[r * g.c_row + j] = accumulate ? c[r * g.c_row + j] + edge[r * kWidth + j] : edge[r * kWidth + j];
+        }
+      }
+    }
+  }
+}
+
+SAMPAN_CLONES void pack_panels(const Gemm<float>& g, float* to) { pack_columns(g.b, g.b_row, g.b_column, g.k, g.n, to); }
+
 }  // namespace
+
+int64_t gemm_packed_size(int64_t k, int64_t n) { return (n + kTileColumns<float> - 1) / kTileColumns<float> * kTileColumns<float> * k; }
+
+void gemm_pack(const Gemm<float>& g, float* to) { pack_panels(g, to); }
+
+void gemm_packed(const Gemm<float>& g) {
+  const int64_t panels = (g.n + kTileColumns<float> - 1) / kTileColumns<float>, strips = (g.m + kTileRows - 1) / kTileRows;
+  const double ns = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) * 0.06;
+  if (strips > panels)
+    parallel_for(strips, ns / static_cast<double>(strips), [&](int64_t begin, int64_t end) { packed_part(g, begin * kTileRows, std::min(g.m, end * kTileRows), 0, panels); });
+  else
+    parallel_for(panels, ns / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_part(g, 0, g.m, begin, end); });
+}
 
 void gemm(const Gemm<float>& g) { gemm_any(g); }
 void gemm(const Gemm<double>& g) { gemm_any(g); }

@@ -24,4 +24,9 @@ void gemm(const Gemm<double>& g);
 void gemm(const Gemm<uint32_t>& g);
 void gemm(const Gemm<uint64_t>& g);
 
+// B packed once for many products: floats that its panels take, packing, and the product with g.b being the packed panels. Sums are those of gemm's tiles.
+int64_t gemm_packed_size(int64_t k, int64_t n);
+void gemm_pack(const Gemm<float>& g, float* to);
+void gemm_packed(const Gemm<float>& g);
+
 }  // namespace sampan::kernels

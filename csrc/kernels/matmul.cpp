@@ -111,7 +111,8 @@ void transpose(Product* p) {
 
 class OwnMatmul final : public NativeOp {
  public:
-  OwnMatmul(const CallReader& call, const Product& p) : p_(p) {
+  // packed: b is panels, and the product has no batch.
+  OwnMatmul(const CallReader& call, const Product& p, bool packed = false) : p_(p), packed_(packed) {
     for (const Axis& x : p_.batch) batch_.add_axis(x.size, {x.strides[kA], x.strides[kB], x.strides[kOut]});
     const NativeCall& c = call.call();
     epilogue_ = Epilogue(call, call.output(0), p_.steps, p_.has_bias, {c.inputs.begin() + 2, c.inputs.end()});
@@ -155,6 +156,8 @@ class OwnMatmul final : public NativeOp {
   template <class T>
   void products(char* const* buffers, char* out) const {
     T *a = reinterpret_cast<T*>(buffers[0]), *b = reinterpret_cast<T*>(buffers[1]), *c = reinterpret_cast<T*>(out);
+    if constexpr (std::is_same_v<T, float>)
+      if (packed_) return gemm_packed(one(a, b, c));
     if (batch_.rank == 0) return gemm(one(a, b, c));
     for_each([&](int64_t i, int64_t j, int64_t k) { gemm(one(a + i, b + j, c + k)); });
   }
@@ -184,6 +187,7 @@ class OwnMatmul final : public NativeOp {
   }
 
   Product p_;
+  bool packed_;
   Odometer<3> batch_;
   Epilogue epilogue_;
 };
@@ -419,6 +423,29 @@ NativeCall consumer_call(CallReader& call, const NativeCall& given, const Layout
   return consumer;
 }
 
+// Whether the tiles here take packed panels of b. A single row reads b once: as it lies is as good.
+bool packs_panels(const Product& p) {
+  return p.dtype == DType::k_float32 && prefers_own(p) && p.batch.empty() && p.rows.size > 1 && p.columns.size >= 8 && p.depth >= 8 && p.columns.strides[kOut] == 1;
+}
+
+// Makes panels of b.
+class PackPanels final : public NativeOp {
+ public:
+  PackPanels(int64_t k, int64_t n, const Layout& b) : k_(k), n_(n), row_(b.strides[0]), column_(b.strides[1]) {}
+  void run(char* const* buffers, char*) const override {
+    Gemm<float> g{};
+    g.n = n_;
+    g.k = k_;
+    g.b = reinterpret_cast<const float*>(buffers[0]);
+    g.b_row = row_;
+    g.b_column = column_;
+    gemm_pack(g, reinterpret_cast<float*>(buffers[1]));
+  }
+
+ private:
+  int64_t k_, n_, row_, column_;
+};
+
 // Null when the plain layout is as good.
 std::unique_ptr<dnnl::matmul::primitive_desc> packed_primitive(const Product& p) {
   if (p.dtype == DType::k_float32 && prefers_own(p)) return nullptr;
@@ -433,7 +460,8 @@ std::unique_ptr<dnnl::matmul::primitive_desc> packed_primitive(const Product& p)
   }
 }
 
-Packing read_packing(CallReader& call, const NativeCall& c) {
+// The product that b is packed for.
+Product read_consumer(CallReader& call, const NativeCall& c) {
   call.operands(1, 1);
   const Dims a_shape = call.list("a_shape", {});
   for (const char* name : {"has_bias", "accumulate"}) call.integer(name, 0);
@@ -443,18 +471,28 @@ Packing read_packing(CallReader& call, const NativeCall& c) {
   CallReader reader("matmul", consumer);
   Product p = read_product(reader);
   merge_axes(&p);
+  return p;
+}
+
+Packing packing_of(const CallReader& call, const Product& p) {
   const auto pd = call.input(0).is_dense ? packed_primitive(p) : nullptr;
   return pd ? Packing{onednn_desc(call.input(0)), pd->weights_desc()} : Packing{};
 }
 
+size_t panel_bytes(const Product& p) { return static_cast<size_t>(gemm_packed_size(p.depth, p.columns.size)) * sizeof(float); }
+
 std::unique_ptr<NativeOp> make_packed_size(const NativeCall& c) {
   CallReader call("matmul_packed_size", c);
-  return make_size(call, read_packing(call, c).bytes());
+  const Product p = read_consumer(call, c);
+  return make_size(call, packs_panels(p) ? panel_bytes(p) : packing_of(call, p).bytes());
 }
 
 std::unique_ptr<NativeOp> make_pack_weights(const NativeCall& c) {
   CallReader call("matmul_pack_weights", c);
-  return make_packing(call, read_packing(call, c));
+  const Product p = read_consumer(call, c);
+  if (!packs_panels(p)) return make_packing(call, packing_of(call, p));
+  check_packed_output(call, panel_bytes(p));
+  return std::make_unique<PackPanels>(p.depth, p.columns.size, call.input(0));
 }
 
 std::unique_ptr<NativeOp> make_packed(const CallReader& given, const NativeCall& c) {
@@ -469,6 +507,10 @@ std::unique_ptr<NativeOp> make_packed(const CallReader& given, const NativeCall&
   Product p = read_product(reader);
   if (!c.inputs[0]->is_contiguous || !c.outputs[0]->is_contiguous) given.fail(ErrorKind::kValue, "with packed weights a and the output must be row-major");
   merge_axes(&p);
+  if (packs_panels(p)) {
+    if (c.inputs[1]->dtype != DType::k_uint8 || c.inputs[1]->size_bytes() != panel_bytes(p)) given.fail(ErrorKind::kValue, "the packed weights do not belong to this product");
+    return std::make_unique<OwnMatmul>(CallReader("matmul", plain), p, true);
+  }
   const auto pd = packed_primitive(p);
   if (!pd || call.input(1).numel != static_cast<int64_t>(pd->weights_desc().get_size()))
     given.fail(ErrorKind::kValue, "the packed weights do not belong to this product");

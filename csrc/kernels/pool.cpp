@@ -43,25 +43,6 @@ SAMPAN_INLINE void each_position(const std::vector<WindowAxis>& axes, const int6
   });
 }
 
-// Output positions in order, as one index for each axis.
-struct Position {
-  int64_t o[3] = {0, 0, 0};
-  void seek(const std::vector<WindowAxis>& axes, int64_t flat) {
-    for (size_t d = axes.size(); d-- > 0;) {
-      o[d] = flat % axes[d].out;
-      flat /= axes[d].out;
-    }
-  }
-  void next(const std::vector<WindowAxis>& axes) { carry(axes, axes.size()); }
-  void next_row(const std::vector<WindowAxis>& axes) { carry(axes, axes.size() - 1); }
-  void carry(const std::vector<WindowAxis>& axes, size_t d) {
-    while (d-- > 0) {
-      if (++o[d] < axes[d].out) return;
-      o[d] = 0;
-    }
-  }
-};
-
 double window_size(const PoolShape& p) {
   double n = 1;
   for (const WindowAxis& a : p.axes) {
@@ -131,71 +112,6 @@ void max_down(const T* from, int32_t row, int64_t n, T* best, int32_t* rows) {
   max_down_rows(from, row, n, best, rows);
 }
 
-// float32 is what networks pool: the running maxima and positions of 32 channels stay in registers. Positions must fit 32 bits.
-using Floats = Vec<float>;
-using Ints = Vec<int32_t>;
-
-template <bool with_positions, int kVectors>
-SAMPAN_INLINE void max_vectors(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at) {
-  constexpr int kL = kLanes<float>;
-  Floats best[kVectors];
-  Ints where[kVectors];
-  bool is_first = true;
-  each_position(p.axes, o, [&](int64_t position) {
-    const float* row = x + position * pixel;
-    const Ints here = Ints{} + static_cast<int32_t>(position);
-    if (is_first) {
-      for (int i = 0; i < kVectors; ++i) {
-        best[i] = load(row + i * kL);
-        where[i] = here;
-      }
-      is_first = false;
-      return;
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) {
-      const Floats v = load(row + i * kL);
-      if constexpr (with_positions) {
-        const Ints wins = (v > best[i]) | ((v != v) & (best[i] == best[i]));
-        best[i] = wins ? v : best[i];
-        where[i] = wins ? here : where[i];
-      } else {
-        best[i] = ((v > best[i]) | (v != v)) ? v : best[i];
-      }
-    }
-  });
-  for (int i = 0; i < kVectors; ++i) {
-    store(out + i * kL, best[i]);
-    if constexpr (with_positions) store(at + i * kL, where[i]);
-  }
-}
-
-template <bool with_positions>
-SAMPAN_INLINE void max_channels(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at, int64_t n) {
-  constexpr int64_t kL = kLanes<float>;
-  int64_t c = 0;
-  for (; c + 4 * kL <= n; c += 4 * kL) max_vectors<with_positions, 4>(p, o, x + c, pixel, out + c, at + c);
-  for (; c + kL <= n; c += kL) max_vectors<with_positions, 1>(p, o, x + c, pixel, out + c, at + c);
-  for (; c < n; ++c) {
-    float best = 0;
-    int64_t found = -1;
-    each_position(p.axes, o, [&](int64_t position) {
-      const float v = x[position * pixel + c];
-      if (found >= 0 && !(beats(v, best) && best == best)) return;
-      best = v;
-      found = position;
-    });
-    out[c] = best;
-    if (with_positions) at[c] = static_cast<int32_t>(found);
-  }
-}
-
-SAMPAN_CLONES void max_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at, int64_t n) {
-  if (at)
-    max_channels<true>(p, o, x, pixel, out, at, n);
-  else
-    max_channels<false>(p, o, x, pixel, out, at, n);
-}
 SAMPAN_CLONES void sum_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int64_t n) { sum_rows(p, o, x, pixel, out, n); }
 
 // The maxima of one row of output positions in one plane: first down the columns that the row's windows cover, a vector at a time, then along them.
@@ -293,14 +209,27 @@ class PoolForward final : public NativeOp {
 
   template <class T>
   void channels_last(const T* x, T* out, char* const* buffers) const {
-    const int64_t points = p_.out_size(), channels = p_.channels;
+    const int64_t points = p_.out_size(), in_size = p_.in_size(), channels = p_.channels;
     parallel_for(p_.batch * points, window_size(p_) * static_cast<double>(channels) * (p_.with_indices ? 0.6 : 0.2), [&](int64_t begin, int64_t end) {
       Position at;
       at.seek(p_.axes, begin % points);
-      int64_t indices[kChannels];
+      if constexpr (std::is_same_v<T, float>) {
+        if (p_.is_max && !p_.with_indices) {
+          for (int64_t i = begin, count; i < end; i += count, at = {}) {
+            count = std::min(end, (i / points + 1) * points) - i;
+            max_run(p_, at, count, x + i / points * in_size * channels, channels, out + i * channels);
+          }
+          return;
+        }
+      }
+      int64_t indices[kChannels], image_number = begin / points;
       int32_t positions[kChannels];
-      for (int64_t i = begin; i < end; ++i, at.next(p_.axes)) {
-        const T* image = x + i / points * p_.in_size() * channels;
+      for (int64_t i = begin, left = points - begin % points; i < end; ++i, at.next(p_.axes)) {
+        const T* image = x + image_number * in_size * channels;
+        if (--left == 0) {
+          ++image_number;
+          left = points;
+        }
         for (int64_t c = 0; c < channels; c += kChannels) {
           const int64_t n = std::min(kChannels, channels - c);
           T* to = out + i * channels + c;

@@ -27,4 +27,28 @@ PoolShape read_pool(CallReader& call, const Layout& x, const Layout& out, bool i
 // Contiguous or channels-last, in which pooling runs; anything else becomes channels-last.
 LayoutRef pool_layout(const LayoutRef& l);
 
+// Output positions in order, as one index for each axis.
+struct Position {
+  int64_t o[3] = {0, 0, 0};
+  void seek(const std::vector<WindowAxis>& axes, int64_t flat) {
+    for (size_t d = axes.size(); d-- > 0;) {
+      o[d] = flat % axes[d].out;
+      flat /= axes[d].out;
+    }
+  }
+  void next(const std::vector<WindowAxis>& axes) { carry(axes, axes.size()); }
+  void next_row(const std::vector<WindowAxis>& axes) { carry(axes, axes.size() - 1); }
+  void carry(const std::vector<WindowAxis>& axes, size_t d) {
+    while (d-- > 0) {
+      if (++o[d] < axes[d].out) return;
+      o[d] = 0;
+    }
+  }
+};
+
+// One output position of n channels that lie together, and where the maxima are (null: not asked for).
+void max_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at, int64_t n);
+// `count` output positions of one image from `at` on, without their maxima's positions.
+void max_run(const PoolShape& p, Position at, int64_t count, const float* image, int64_t channels, float* out);
+
 }  // namespace sampan::kernels

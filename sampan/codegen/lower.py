@@ -21,7 +21,7 @@ from .host import copy_elements, host_function
 from .index_maps import Axis, base_of
 from .lower_kernels import DirectTarget, lower_trace
 from .lower_moves import MOVES
-from .natives import IN_PLACE_NATIVES, native_of, output_strides
+from .natives import IN_PLACE_NATIVES, OPTIONAL_LAST_RESULT, native_of, output_strides
 from .packing import has_own_weight, packed_weight
 from .places import Place, axis_order, row_major, same_elements, view_of
 from .plan_writer import PlanWriter
@@ -58,6 +58,7 @@ class Lowering:
         self.is_interpreted = is_interpreted
         self.writer = PlanWriter(input_layouts)
         self.places: dict[int, Place] = {}
+        self._needed: frozenset[int] = frozenset()  # by id, the values that are read or returned; known once work is planned
         for k, value in enumerate(program.inputs):
             place = self.writer.input_place(k)
             if place.dtype != value.dtype or place.shape != value.shape:
@@ -82,6 +83,7 @@ class Lowering:
             if traces is not None:
                 work.append(Work(unit.op, traces))
         work.reverse()
+        self._needed = frozenset(needed)
         return work if self.is_interpreted else fuse_epilogues(work, self._count_uses(work))
 
     def lower_units(self, inplace: Mapping[int, int], output_layouts: Mapping[int, Any]) -> None:
@@ -200,13 +202,19 @@ class Lowering:
                 self.writer.host(host_function(op), inputs, outputs)
             else:
                 direct = targets.get(id(op.outputs[0])) if op.name in IN_PLACE_NATIVES else None
+                more, attributes = self._epilogue_operands(op, epilogue) if epilogue is not None else ([], {})
+                attributes = native.attributes | attributes
+                if op.name in OPTIONAL_LAST_RESULT and id(results[-1]) not in self._needed:
+                    attributes[OPTIONAL_LAST_RESULT[op.name]] = 0
+                    results = results[:-1]
                 outputs = (
                     [direct.place]
                     if direct is not None
-                    else [self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs)) for k, v in enumerate(op.outputs)]
+                    else [
+                        self.writer.allocate(v.dtype, v.shape, output_strides(op, k, inputs))
+                        for k, v in enumerate(op.outputs[: len(results)])
+                    ]
                 )
-                more, attributes = self._epilogue_operands(op, epilogue) if epilogue is not None else ([], {})
-                attributes = native.attributes | attributes
                 if may_pack:
                     packed = packed_weight(op, native, inputs[0], outputs[0], attributes)
                     attributes |= {} if packed is None else packed[1]

@@ -12,7 +12,7 @@ from .. import _rt
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
 from ..base.places import parse_place
-from ..ir.builder import no_builder
+from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block
 from .creation import Tensor, to_array
 from .program import Program, Schedule, default_main_program
@@ -66,7 +66,7 @@ class Prepared:
         results = (*wanted, *(program.current(v) for v in fresh))
         frozen = self._frozen_values() if is_frozen else {}
         #: Where fed tensors go in the inputs, when nothing but them differs from run to run.
-        self._fed = [(k, source) for k, (kind, source, _) in enumerate(self.sources) if kind == "feed"]
+        self._fed = {k: source for k, (kind, source, _) in enumerate(self.sources) if kind == "feed"}
         self._is_constant = is_frozen and len(frozen) + len(self._fed) == len(self.sources) and not self.fresh
         self._constants = [frozen.get(k) for k in range(len(self.sources))]
         self.runner = Runner(Block(arguments, ops, results), in_place, "program", frozen)
@@ -86,8 +86,12 @@ class Prepared:
     def run(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
         """The fetched tensors."""
         if self._is_constant:
+            whole = self.runner.whole
+            if whole is not None and not _rt.tracing() and current_builder() is None:
+                call, numbers = whole
+                return list(call([], [feed[self._fed[k]] for k in numbers]))
             values = self._constants.copy()
-            for k, name in self._fed:
+            for k, name in self._fed.items():
                 values[k] = feed[name]
             return self.runner(values)
         return self.finish(self.runner(self.gather(feed, scope)), scope)

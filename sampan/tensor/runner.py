@@ -56,6 +56,8 @@ class Runner:
         self._steps: list[Step] | None = None
         self._lock = new_lock()
         self._written: set[int] = set()
+        #: The compiled operator and the numbers of the arguments it takes, when its results are the block's; known once the steps are.
+        self.whole: tuple[Any, list[int]] | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The results for these inputs: tensors, or numbers for weak arguments. Where a Program is being recorded, the block's Ops become part of it."""
@@ -146,6 +148,9 @@ class Runner:
 
     def _compiled_step(self, ops: list[Op], needed: set[int], updates: list[tuple[int, Value]], name: str) -> Step:
         call, operands, results = self._compiled(ops, needed, updates, name)
+        if not self.updates and len(ops) == len(self.block.ops) and list(map(id, results)) == list(map(id, self.block.results)):
+            numbers = {id(v): k for k, v in enumerate(self.block.arguments)}
+            self.whole = call, [numbers[id(v)] for v in operands]
         return calling_step(call, len(updates), [id(v) for v in operands], [id(v) for v in results])
 
     def _compiled(

@@ -386,6 +386,15 @@ def test_pooling_and_its_gradients(make):
     check(lambda x: (p.avg_pool(x, **WINDOW), p.avg_pool(x, **WINDOW, count_include_pad=0)), x)
     check(lambda x: p.append("avg_pool_backward", p.avg_pool(x, **WINDOW), input_shape=x.shape, **WINDOW), x)
     check(lambda x: (p.avg_pool(x, sizes=(4, 3)), *p.max_pool(x, sizes=(2, 5))), x)
+    check(lambda x: p.max_pool(x, **WINDOW, dilations=(1, 1))[0], x)
+
+
+def test_positions_of_maxima_that_nobody_reads_are_not_computed():
+    x = real(2, 3, 6, 7)
+    one = run_compiled(build(lambda x: p.max_pool(x, **WINDOW, dilations=(1, 1))[0], x), [x])[1]
+    both = run_compiled(build(lambda x: p.max_pool(x, **WINDOW, dilations=(1, 1)), x), [x])[1]
+    assert [len(slots) for _, slots in one.instructions] == [2]
+    assert [len(slots) for _, slots in both.instructions] == [3]
 
 
 def test_sorting_and_scans():

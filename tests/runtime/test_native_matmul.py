@@ -177,6 +177,29 @@ class TestPacking:
         got = run_native("matmul", [a, packed], [np.empty((256, 384), np.float32)], packed=1, b_shape=[320, 384])[0]
         check(got, product(a, b))
 
+    @pytest.mark.parametrize("case", [(8, 300, 17), (2, 9, 8), (100, 520, 40), (7, 64, 512)], ids=str)
+    @pytest.mark.parametrize("arrange", [np.ascontiguousarray, np.asfortranarray])
+    def test_packed_weights_give_the_same_bits_as_plain_ones(self, case, arrange):
+        m, k, n = case
+        rng = np.random.default_rng(1)
+        a, b, bias = (rng.standard_normal(shape).astype("float32") for shape in ((m, k), (k, n), (n,)))
+        added, out = rng.standard_normal((m, n)).astype("float32"), np.empty((m, n), np.float32)
+        own = {"has_bias": 1, "epilogue": "relu;add"}
+        attributes = {"a_shape": [m, k], **own}
+        owned = arrange(b)
+        (size,) = run_native("matmul_packed_size", [owned], [np.empty(1, np.int64)], **attributes)[0]
+        if not size:
+            pytest.skip("whether packing pays depends on the processor")
+        (packed,) = run_native("matmul_pack_weights", [owned], [np.empty(size, np.uint8)], **attributes)
+        (got,) = run_native("matmul", [a, packed, bias, added], [out], packed=1, b_shape=[k, n], **own)
+        (plain,) = run_native("matmul", [a, b, bias, added], [out], **own)
+        np.testing.assert_array_equal(got, plain)
+
+    def test_packed_weights_of_another_size_are_refused(self):
+        a, packed = np.empty((8, 64), np.float32), np.empty(100, np.uint8)
+        with pytest.raises(ValueError, match="do not belong"):
+            run_native("matmul", [a, packed], [np.empty((8, 64), np.float32)], packed=1, b_shape=[64, 64])
+
 
 class TestErrors:
     def test_inner_sizes(self):

@@ -185,3 +185,22 @@ class TestCorners:
         g, at = np.ones((1, 1, 2), np.float32), np.array([[[0, 4]]])
         with pytest.raises(IndexError, match="an index is 4; 0 to 3 are valid"):
             run_native("pool_backward", [g, at], [np.empty((1, 1, 4), np.float32)], kernel=[2])
+
+
+@pytest.mark.parametrize("channels", [*range(1, 10), 12, 15, 35])
+@pytest.mark.parametrize("with_indices", [0, 1])
+def test_every_number_of_channels_gives_the_first_maximum(channels, with_indices):
+    """Channels-last, with ties and NaNs; positions are left out where nobody asks for them."""
+    rng = np.random.default_rng(channels)
+    x = rng.integers(0, 3, (2, channels, 7, 6)).astype("float32")
+    x[rng.random(x.shape) < 0.05] = np.nan
+    outputs = [channels_last(np.empty((2, channels, 3, 3), "float32")), channels_last(np.empty((2, channels, 3, 3), "int64"))]
+    got = run_native(
+        "pool_forward", [channels_last(x)], outputs[: 1 + with_indices], kind="max", kernel=[2, 2], with_indices=with_indices
+    )
+    windows = x[:, :, :6].reshape(2, channels, 3, 2, 3, 2).swapaxes(3, 4).reshape(2, channels, 3, 3, 4)
+    best = np.argmax(windows, -1)  # of NaNs, and of equal numbers, the first
+    np.testing.assert_array_equal(got[0], np.take_along_axis(windows, best[..., None], -1)[..., 0])
+    if with_indices:
+        rows, columns = np.arange(3)[:, None] * 2 + best // 2, np.arange(3) * 2 + best % 2
+        np.testing.assert_array_equal(got[1], rows * 6 + columns)
