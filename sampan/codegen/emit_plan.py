@@ -207,9 +207,13 @@ class _Planner:
 
 
 def _unroll(cost: float, accumulators: int, most: int) -> int:
-    """Copies of a vector side by side: several accumulators hide their latency; others only spread the loop's overhead."""
-    if cost > (24 if accumulators else 40) or accumulators > 4:
+    """Copies of a vector side by side, so that the steps of one wait behind those of others: several accumulators hide their
+    latency, and so do several chains of a polynomial's steps; what is cheap only spreads the loop's overhead.
+    """
+    if not accumulators:
+        return 2 if cost <= 10 else 4 if cost <= 48 else 2 if cost <= 120 else 1
+    if cost > 24 or accumulators > 4:
         return 1
-    if not accumulators or cost > 10 or accumulators > 2:
+    if cost > 10 or accumulators > 2:
         return 2
     return most if accumulators == 1 and cost <= 6 else 4

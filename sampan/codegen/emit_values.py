@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from sampan.codegen.dtypes import DTYPES
 from sampan.codegen.emit_cast import cast
@@ -15,6 +18,8 @@ from sampan.codegen.mathlib_complex import Complex, single
 from sampan.codegen.scalar_ops import find_op
 
 _LINE_BYTES = 64
+
+_Emitted = TypeVar("_Emitted", Value, Register)
 
 
 @dataclasses.dataclass
@@ -145,7 +150,7 @@ class Evaluator:
             if k in scope.values or self.kernel.nodes[k].op == "const":
                 continue
             lanes = 0 if self.is_scalar(k) else scope.lanes
-            scope.values[k] = [self._value(scope, k, lanes, copy) for copy in range(scope.copies if lanes else 1)]
+            scope.values[k] = self._values(scope, k, lanes)
 
     def _is_row_load(self, k: int) -> bool:
         node = self.kernel.nodes[k]
@@ -195,6 +200,37 @@ class Evaluator:
         stride = self.parameters.lane_stride(buffer)
         offsets = (position.splat(scope.lanes) + self.writer.iota(I64.with_lanes(scope.lanes))) * stride.splat(scope.lanes)
         return gather_raw(self.writer, scope.pointers[buffer], offsets, dtype, tail)
+
+    def _values(self, scope: Scope, k: int, lanes: int) -> list[Register]:
+        """A node's value for every copy."""
+        node, copies = self.kernel.nodes[k], range(scope.copies if lanes else 1)
+        op = find_op(str(node.attr), [self.kernel.nodes[a].dtype for a in node.args]) if node.op == "map" else None
+        if op is None or op.usual is None or not lanes:
+            return self._side_by_side([functools.partial(self._value, scope, k, lanes, copy) for copy in copies])
+        is_usual, quick = op.usual
+        arguments = [[single(self.argument(scope, a, lanes, copy)) for a in node.args] for copy in copies]
+        masks: list[Value] = [is_usual(*args) for args in arguments]
+        chosen = self.writer.choose(
+            self.writer.all_lanes(functools.reduce(operator.and_, masks)),
+            lambda: self._side_by_side([functools.partial(quick, *args) for args in arguments]),
+            lambda: [self.writer.out_of_line(f"any_{op.name}", op.emit, args) for args in arguments],
+        )
+        return [*chosen]
+
+    def _side_by_side(self, emissions: Sequence[Callable[[], _Emitted]]) -> list[_Emitted]:
+        """What each emission gives, with their instructions taken in turn where they match: a processor looks only some tens of
+        instructions ahead, and finds the copies' independent ones next to each other.
+        """
+        lines = self.writer.lines
+        first = len(lines)
+        results, runs = [], []
+        for emit in emissions:
+            start = len(lines)
+            results.append(emit())
+            runs.append(lines[start:])
+        if len({len(run) for run in runs}) == 1 and not any(line.endswith(":") for line in runs[0]):
+            lines[first:] = [line for together in zip(*runs) for line in together]
+        return results
 
     def _value(self, scope: Scope, k: int, lanes: int, copy: int) -> Register:
         node, writer = self.kernel.nodes[k], self.writer

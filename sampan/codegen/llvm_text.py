@@ -311,11 +311,12 @@ class Writer:
     def polynomial(self, x: Value, coefficients: Sequence[Number], square: Value | None = None) -> Value:
         """The polynomial at x, lowest power first, as two chains in x**2: half of Horner's latency for one more instruction."""
         if len(coefficients) < 4:
-            return self._horner(x, coefficients)
+            return self.horner(x, coefficients)
         square = x * x if square is None else square
-        return self.fma(self._horner(square, coefficients[1::2]), x, self._horner(square, coefficients[0::2]))
+        return self.fma(self.horner(square, coefficients[1::2]), x, self.horner(square, coefficients[0::2]))
 
-    def _horner(self, x: Value, coefficients: Sequence[Number]) -> Value:
+    def horner(self, x: Value, coefficients: Sequence[Number]) -> Value:
+        """The polynomial at x, lowest power first, as one chain."""
         value = self.constant(coefficients[-1], x.type)
         for c in reversed(coefficients[:-1]):
             value = self.fma(value, x, self._coefficient(c, x.type))
@@ -441,8 +442,23 @@ class Writer:
 
     def any_lane(self, condition: Value) -> Value:
         """Whether some lane of a boolean vector is set."""
-        if not condition.type.lanes:
-            return condition
+        return self._lane_bits(condition).compare("ne", 0) if condition.type.lanes else condition
+
+    def all_lanes(self, condition: Value) -> Value:
+        """Whether every lane of a boolean vector is set."""
+        return self._lane_bits(condition).compare("eq", -1) if condition.type.lanes else condition
+
+    def _lane_bits(self, condition: Value) -> Value:
         lanes = condition.type.lanes
-        bits = self.instruction(f"bitcast {condition.type.text} {condition.name} to i{lanes}", make_type("i", lanes))
-        return bits.compare("ne", 0)
+        return self.instruction(f"bitcast {condition.type.text} {condition.name} to i{lanes}", make_type("i", lanes))
+
+    def out_of_line(self, name: str, function: Callable[..., Value], args: Sequence[Value]) -> Value:
+        """function(*args) by a call of a function of its own: for what almost never runs. One for each name and types."""
+        name = f"{name}_{args[0].type.suffix}"
+        if name not in self.helpers:
+            inner = Writer(self.features, self.declarations, self.helpers)
+            result = function(*(Value(inner, a.type, f"%a{k}") for k, a in enumerate(args)))
+            head = ", ".join(f"{a.type.text} %a{k}" for k, a in enumerate(args))
+            body = "\n".join(["entry:", *inner.allocas, *inner.lines, f"  ret {result.type.text} {result.name}"])
+            self.helpers[name] = f"define internal {result.type.text} @{name}({head}) noinline cold nounwind {{\n{body}\n}}"
+        return self.call(name, args[0].type, args)

@@ -24,6 +24,7 @@ class _Format:
     ln2_low: float
     exp_lowest: float
     exp_highest: float
+    exp_usual: float  # up to this size, of either sign, exp is a normal number
     tanh_limit: float  # beyond it tanh rounds to 1
     least_normal: float
     exp: tuple[float, ...]  # (exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2
@@ -39,6 +40,7 @@ _FORMATS = {
         ln2_low=3.194618329871446e-05,
         exp_lowest=-104.0,
         exp_highest=89.0,
+        exp_usual=87.0,
         tanh_limit=9.2,
         least_normal=2.0**-126,
         exp=(0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.008369418792426586, 0.0013813163386657834),
@@ -61,6 +63,7 @@ _FORMATS = {
         ln2_low=1.9082149292705877e-10,
         exp_lowest=-746.0,
         exp_highest=710.0,
+        exp_usual=708.0,
         tanh_limit=19.1,
         least_normal=2.0**-1022,
         exp=(
@@ -143,16 +146,44 @@ def _scale_twice(p: Value, bits: Value) -> Value:
 
     The two factors are exact, so that subnormal results round once and large ones overflow to infinity.
     """
-    half = (bits.bits_as(bits.type.unsigned()) >> 1).bits_as(bits.type)
-    first, second = _power_of_two(half, p), _power_of_two(bits - half, p)
+    first, second = _halved_power(bits, p)
     return p.writer.fma(p, first, first) * second
 
 
-@scalar_op("exp", "f", cost=18)
+def _halved_power(bits: Value, x: Value) -> tuple[Value, Value]:
+    """Two powers of two whose product is 2 ** n, the low bits of `bits` being n plus twice the bias."""
+    half = (bits.bits_as(bits.type.unsigned()) >> 1).bits_as(bits.type)
+    return _power_of_two(half, x), _power_of_two(bits - half, x)
+
+
+def _has_usual_exp(x: Value) -> Value:
+    return absolute(x) < _format(x).exp_usual
+
+
+def _exp_reduced(reduced: _Reduced) -> Value:
+    """exp(r) for the reduced argument r, with r rounded."""
+    r, f = reduced.high + reduced.low, _format(reduced.high)  # contracted with the product in low
+    if r.type.bits == 32:
+        return r.writer.horner(r, (1.0, 1.0, *f.exp))
+    return _expm1_reduced(reduced) + 1.0
+
+
+def _usual_exp(x: Value) -> Value:
+    reduced = _reduce_by_ln2(x, 0)
+    return _add_exponent(_exp_reduced(reduced), reduced.bits)
+
+
+def _add_exponent(x: Value, n: Value) -> Value:
+    """x * 2 ** n where both are normal numbers."""
+    return (x.integer_bits() + (n << _format(x).mantissa_bits)).bits_as(x.type)
+
+
+@scalar_op("exp", "f", cost=14, usual=(_has_usual_exp, _usual_exp))
 def exp(x: Value) -> Value:
     f = _format(x)
     reduced = _reduce_by_ln2(_limit(x, f.exp_lowest, f.exp_highest), 2 * f.bias)
-    return _scale_twice(_expm1_reduced(reduced), reduced.bits)
+    first, second = _halved_power(reduced.bits, x)
+    return _exp_reduced(reduced) * first * second
 
 
 def _careful_exp(x: Value, exponent_change: int = 0) -> Value:
@@ -189,34 +220,56 @@ def _with_sign_of(x: Value, value: Value) -> Value:
     return (value.integer_bits() | sign_bit(x)).bits_as(x.type)
 
 
-_TANH_SWITCH = 0.27
-_TANH_SMALL = (-0.3333321511745453, 0.1332276314496994, -0.05123395100235939)  # (tanh(x) / x - 1) / x**2 in x**2, for float32
-
-
-@scalar_op("tanh", "f", cost=28)
+@scalar_op("tanh", "f", cost=26)
 def tanh(x: Value) -> Value:
-    """(exp(2 |x|) - 1) / (exp(2 |x|) + 1) with the sign of x; near 0 that loses a bit: float32 takes a polynomial there."""
+    limited = _limit(absolute(x), None, _format(x).tanh_limit)
+    return _with_sign_of(x, _short_tanh(limited) if x.type.bits == 32 else _long_tanh(limited))
+
+
+def _short_tanh(x: Value) -> Value:
+    """float32 _long_tanh: here a step of exp's range is exact enough, and 1 - tanh(x) stands for 2 / divisor."""
     writer, f = x.writer, _format(x)
-    limited = _limit(absolute(x), None, f.tanh_limit)
-    reduced = _reduce_by_ln2(limited + limited, f.bias)
+    shifted = writer.fma(x, 2.0 * math.log2(math.e), f.round_shift + f.bias)
+    half_r = writer.fma(shifted - (f.round_shift + f.bias), -0.5 * math.log(2.0), x)
+    scale = _power_of_two(shifted.integer_bits(), x)
+    bent = half_r * half_r * writer.horner(half_r, [2.0 ** (k + 2) * c for k, c in enumerate(f.exp)])
+    growth = writer.fma(bent, scale, writer.fma(half_r, scale + scale, scale - 1.0))
+    divisor = growth + 2.0
+    value = growth / divisor
+    with writer.exact():
+        within = _limit(growth, None, 2.0**24)  # up to here the difference below is exact, and beyond it does not matter
+        lost = (2.0 - (within + 2.0)) + within
+    missing = writer.fma(-value, lost, writer.fma(-value, divisor, growth))
+    return writer.fma(missing, writer.fma(value, -0.5, 0.5), value)
+
+
+def _long_tanh(x: Value) -> Value:
+    """g / (g + 2) with g = exp(2 x) - 1, and what rounding took from the divisor put back; x is not negative."""
+    writer, f = x.writer, _format(x)
+    reduced = _reduce_by_ln2(x + x, f.bias)
     scale = _power_of_two(reduced.bits, x)
     larger, smaller = _expm1_in_parts(reduced)
     growth = writer.fma(smaller, scale, writer.fma(larger, scale, scale - 1.0))
-    if x.type.bits == 32:
-        square = limited * limited
-        small = writer.fma(limited * square, writer.polynomial(square, _TANH_SMALL), limited)
-        return _with_sign_of(x, (limited < _TANH_SWITCH).where(small, growth / (growth + 2.0)))
     divisor = growth + 2.0
     with writer.exact():
         lost = (2.0 - divisor) + growth
     value = growth / divisor
-    return _with_sign_of(x, value - value * (lost / divisor))
+    return value - value * (lost / divisor)
 
 
-@scalar_op("sigmoid", "f", cost=28)
+def _usual_sigmoid(x: Value) -> Value:
+    reduced = _reduce_by_ln2(-absolute(x), 0)
+    larger, smaller = _expm1_in_parts(reduced)
+    return _sigmoid_from_exp(x, _add_exponent((larger + smaller) + 1.0, reduced.bits))
+
+
+@scalar_op("sigmoid", "f", cost=24, usual=(_has_usual_exp, _usual_sigmoid))
 def sigmoid(x: Value) -> Value:
+    return _sigmoid_from_exp(x, _careful_exp(_limit(-absolute(x), _format(x).exp_lowest, None)))
+
+
+def _sigmoid_from_exp(x: Value, z: Value) -> Value:
     """z / (1 + z) with z = exp(-|x|), taken from 1 or from z itself so that both ends keep their precision."""
-    z = _careful_exp(_limit(-absolute(x), _format(x).exp_lowest, None))
     ratio = z / (z + 1.0)
     return (x < 0.0).where(x.writer.fma(-z, ratio, z), 1.0 - ratio)
 
@@ -250,13 +303,15 @@ def _split_exponent(x: Value) -> tuple[Value, Value]:
     """e as a float and m, for positive finite x, subnormal numbers included."""
     f = _format(x)
     subnormal = x < f.least_normal
-    scaled = subnormal.where(x * 2.0**f.mantissa_bits, x)
-    bits = scaled.integer_bits()
+    e, m = _split_normal_exponent(subnormal.where(x * 2.0**f.mantissa_bits, x))
+    return e + subnormal.where(x.writer.constant(-float(f.mantissa_bits), x.type), 0.0), m
+
+
+def _split_normal_exponent(x: Value) -> tuple[Value, Value]:
+    bits = x.integer_bits()
     root_half = 0x3F3504F3 if x.type.bits == 32 else 0x3FE6A09E667F3BCD
-    exponent = (bits - root_half) & (-1 << f.mantissa_bits)
-    m = (bits - exponent).bits_as(x.type)
-    correction = subnormal.where(x.writer.constant(-float(f.mantissa_bits), x.type), 0.0)
-    return _exponent_as_float(exponent, x) + correction, m
+    exponent = (bits - root_half) & (-1 << _format(x).mantissa_bits)
+    return _exponent_as_float(exponent, x), (bits - exponent).bits_as(x.type)
 
 
 def _exponent_as_float(exponent: Value, x: Value) -> Value:
@@ -290,12 +345,23 @@ def _finish_log(x: Value, result: Value, zero_at: Operand = 0.0) -> Value:
     return (x < zero_at).where(math.nan, result)
 
 
-@scalar_op("log", "f", cost=34)
+def _has_usual_log(x: Value) -> Value:
+    return (x >= _format(x).least_normal) & (x < math.inf)
+
+
+def _usual_log(x: Value) -> Value:
+    return _log_from_split(*_split_normal_exponent(x))
+
+
+@scalar_op("log", "f", cost=24, usual=(_has_usual_log, _usual_log))
 def log(x: Value) -> Value:
-    writer, f = x.writer, _format(x)
-    e, m = _split_exponent(x)
+    return _finish_log(x, _log_from_split(*_split_exponent(x)))
+
+
+def _log_from_split(e: Value, m: Value) -> Value:
+    writer, f = m.writer, _format(m)
     large, small = _log_parts(m - 1.0)
-    return _finish_log(x, writer.fma(e, f.ln2_high, writer.fma(e, f.ln2_low, small) + large))
+    return writer.fma(e, f.ln2_high, writer.fma(e, f.ln2_low, small) + large)
 
 
 _BASES = {  # log(2) and log(e) of the base, each as a high part of few bits and the rest

@@ -56,18 +56,21 @@ def erf(x: Value) -> Value:
     return (size > _ERF_SWITCH).where(large, small)
 
 
-# Our own rational Remez fits for float32, over t = |x| up to where exp(-t**2 / 2) leaves the normal numbers. With e that
-# exponential, the normal distribution's tail is e * TAIL and its slope times t less than that e * SLOPE: both are smooth.
+# Our own rational Remez fits for float32, over t = |x| up to where exp(-t**2 / 2) leaves the normal numbers. The normal
+# distribution's tail is 2**(_BELL_SCALE * t**2) * TAIL, so that the fit holds what rounding took from the constant. With e for
+# exp(-t**2 / 2), its slope times t less than that tail is e * SLOPE. Both fits are smooth.
 _NORMAL_END = 13.1
+_BELL_SCALE, _BELL_SCALE_REST = -0.7213475108146667, -9.62981495e-09  # their sum is -log2(e) / 2
 _TAIL = (
-    (0.5, 0.435686320066452, 0.18130677938461304, 0.03998417779803276, 0.004020192194730043),
-    (1.0, 1.6692575216293335, 1.1944842338562012, 0.4643803834915161, 0.10023285448551178, 0.010076983831822872),
+    (0.5, 0.43977248668670654, 0.18416543304920197, 0.040907684713602066, 0.004147593397647142),
+    (1.0, 1.6774297952651978, 1.206722378730774, 0.4719060957431793, 0.10254457592964172, 0.010396458208560944),
 )
 _SLOPE = (
     (0.5, -0.23076365888118744, -0.41963884234428406, -0.1881607472896576, -0.02938712015748024),
     (1.0, 1.1342428922653198, 0.4706982970237732, 0.0737113505601883),
 )
-_EXP2 = (  # (2**r - 1) / r for |r| <= 1/2
+_EXP2 = (  # 2**r for |r| <= 1/2
+    1.0,
     0.6931471824645996,
     0.24022647738456726,
     0.055503323674201965,
@@ -77,32 +80,27 @@ _EXP2 = (  # (2**r - 1) / r for |r| <= 1/2
 )
 
 
-def _bell(t: Value) -> Value:
-    """exp(-t**2 / 2) for float32 t between 0 and _NORMAL_END, with the rounding errors of the square and of the constant put back."""
-    writer = t.writer
+def _normal_part(x: Value, fit: tuple[tuple[float, ...], tuple[float, ...]], rest: float) -> Value:
+    """2**((_BELL_SCALE + rest) * t**2) times the fit at t = |x|, or 1 less that where x is positive."""
+    writer, magic, t = x.writer, 1.5 * 2.0**23, absolute(x)
     square = t * t
-    scale, rest, magic = -0.7213475108146667, -9.62981495e-09, 1.5 * 2.0**23  # scale + rest is -log2(e) / 2
-    shifted = writer.fma(square, scale, magic)
-    r = writer.fma(square, scale, -(shifted - magic))
-    r = writer.fma(writer.fma(t, t, -square), scale, writer.fma(square, rest, r))
-    power = writer.fma(r, writer.polynomial(r, _EXP2), 1.0)
-    return (power.integer_bits() + (shifted.integer_bits() << 23)).bits_as(t.type)
-
-
-def _normal_part(x: Value, fit: tuple[tuple[float, ...], tuple[float, ...]]) -> Value:
-    """exp(-x**2 / 2) times the fit at |x|, or 1 less that where x is positive."""
-    writer, t = x.writer, absolute(x)
-    part = _bell(t) * writer.polynomial(t, fit[0]) / writer.polynomial(t, fit[1])
-    part = (t > _NORMAL_END).where(0.0, part)
+    shifted = writer.fma(square, _BELL_SCALE, magic)
+    r = writer.fma(square, _BELL_SCALE, -(shifted - magic))
+    if rest:
+        r = writer.fma(square, rest, r)
+    r = writer.fma(writer.fma(t, t, -square), _BELL_SCALE, r)  # the square's rounding error
+    power, dividend = writer.horner(r, _EXP2), writer.polynomial(t, fit[0])
+    bell = (power.integer_bits() + (shifted.integer_bits() << 23)).bits_as(t.type)
+    part = (t > _NORMAL_END).where(0.0, bell * dividend / writer.polynomial(t, fit[1]))
     return (x > 0.0).where(1.0 - part, part)
 
 
-@scalar_op("ndtr", "f", cost=34)
+@scalar_op("ndtr", "f", cost=32)
 def ndtr(x: Value) -> Value:
     """The normal distribution function, to a few units of float32 in its tail too; float64 by libm lane by lane."""
     if x.type.bits == 64:
         return call_libm("erfc", x * -math.sqrt(0.5)) * 0.5
-    return _normal_part(x, _TAIL)
+    return _normal_part(x, _TAIL, 0.0)
 
 
 @scalar_op("gelu_slope", "f", cost=34)
@@ -111,7 +109,7 @@ def gelu_slope(x: Value) -> Value:
     if x.type.bits == 64:
         density = exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
         return ndtr(x) + x.is_nan().where(x, (absolute(x) > 40.0).where(0.0, x * density))
-    return _normal_part(x, _SLOPE)
+    return _normal_part(x, _SLOPE, _BELL_SCALE_REST)
 
 
 scalar_op("erfc", "f", cost=200)(lambda x: call_libm("erfc", x))

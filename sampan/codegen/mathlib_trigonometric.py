@@ -102,22 +102,14 @@ def _sine(x: Value, quarter_turns: int) -> Value:
     writer = x.writer
     limit = (_FUSED_LIMIT if "fma" in writer.features else _SHORT_LIMIT)[x.type.bits]
     far = absolute(x) > limit
-    helper = _far_helper(x, "cos" if quarter_turns else "sin")
     near = _near_sine(x, quarter_turns)
-    mixed = writer.choose(writer.any_lane(far), lambda: [far.where(writer.call(helper, x.type, [x]), near)], lambda: [near])[0]
-    return mixed if quarter_turns else x.equals(0.0).where(x, mixed)
+    name = "cos" if quarter_turns else "sin"
 
+    def mixed() -> list[Value]:
+        return [far.where(writer.out_of_line(f"far_{name}", lambda far_x: call_libm(name, far_x), [x]), near)]
 
-def _far_helper(x: Value, name: str) -> str:
-    """The name of a function that calls libm for every lane, kept out of line because it almost never runs."""
-    writer = x.writer
-    helper = f"far_{name}_{x.type.suffix}"
-    if helper not in writer.helpers:
-        inner = type(writer)(writer.features, writer.declarations, writer.helpers)
-        result = call_libm(name, Value(inner, x.type, "%x"))
-        head = f"define internal {x.type.text} @{helper}({x.type.text} %x) noinline cold {{\nentry:\n"
-        writer.helpers[helper] = head + "\n".join(inner.lines) + f"\n  ret {x.type.text} {result.name}\n}}"
-    return helper
+    value = writer.choose(writer.any_lane(far), mixed, lambda: [near])[0]
+    return value if quarter_turns else x.equals(0.0).where(x, value)
 
 
 scalar_op("sin", "f", cost=32)(lambda x: _sine(x, 0))

@@ -16,7 +16,8 @@ class ScalarOp:
     """result is 'same' (the first argument's dtype), 'component' (a complex dtype's float), 'complex' (the reverse), or a dtype.
 
     cost counts vector instructions for float32, roughly; emit takes and returns llvm_text Values (Complex for complex dtypes).
-    dtypes lists the only dtypes allowed, where the kind alone does not say it.
+    dtypes lists the only dtypes allowed, where the kind alone does not say it. usual, where there is one, is a pair: which lanes
+    hold the arguments that almost all are, and a shorter emission that gives those lanes the bits that emit gives.
     """
 
     name: str
@@ -25,13 +26,20 @@ class ScalarOp:
     cost: float
     emit: Emission
     dtypes: tuple[str, ...] = ()
+    usual: tuple[Emission, Emission] | None = None
 
 
 OPS: dict[str, dict[str, ScalarOp]] = {}
 
 
 def scalar_op(
-    name: str, kinds: str, arity: int = 1, result: str = "same", cost: float = 1, dtypes: tuple[str, ...] = ()
+    name: str,
+    kinds: str,
+    arity: int = 1,
+    result: str = "same",
+    cost: float = 1,
+    dtypes: tuple[str, ...] = (),
+    usual: tuple[Emission, Emission] | None = None,
 ) -> Callable[[Emission], Emission]:
     """Registers a function as the emission of a primitive for the given dtype kinds (letters of 'biufc')."""
 
@@ -39,7 +47,7 @@ def scalar_op(
         for kind in kinds:
             if kind in OPS.setdefault(name, {}):
                 raise KernelError(f"primitive {name} is defined twice for kind {kind!r}.")
-            OPS[name][kind] = ScalarOp(name, arity, result, cost, emit, dtypes)
+            OPS[name][kind] = ScalarOp(name, arity, result, cost, emit, dtypes, usual)
         return emit
 
     return register
