@@ -8,7 +8,7 @@ namespace sampan {
 
 // Work below this stays on the calling thread. Measured (2 cores, libgomp): an empty region takes 1.7 us while the pool
 // spins, which it does for some milliseconds, and 7 us or more when it sleeps.
-constexpr double kParallelThresholdNs = 20000;
+constexpr double kParallelThresholdNs = 10000;
 
 void set_num_threads(int count);  // Raises Error(kValue) below 1. In a forked child it stays 1: libgomp's pool does not survive a fork.
 int num_threads();
