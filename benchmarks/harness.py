@@ -79,6 +79,7 @@ class Outcome:
     against: tuple[str, ...] = ()
     flops: float = 0.0
     size_bytes: float = 0.0
+    library_target: float | None = None  # least ratio of oneDNN to sampan
     samples: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     differing: list[str] = field(default_factory=list)
@@ -89,17 +90,33 @@ class Outcome:
 
     def ratio(self) -> float | None:
         """The fastest (or smallest) of the peers it is held against, over sampan: above 1, sampan is better."""
-        others = [m for p in self.against if (m := self.median(p)) is not None]
+        return self.ratio_of(self.against)
+
+    def ratio_of(self, names: Sequence[str]) -> float | None:
+        """The fastest of these peers over sampan; None when one side is missing."""
+        others = [m for p in names if (m := self.median(p)) is not None]
         mine = self.median("sampan")
         return min(others) / mine if others and mine else None
 
-    def is_reached(self) -> bool | None:
-        """Whether the target is reached; None when it cannot be told."""
+    def missed(self) -> list[str] | None:
+        """The targets that are not reached, in words; None when none can be told."""
         if self.most is not None:
             mine = self.median("sampan")
-            return None if mine is None else mine <= self.most
-        ratio = self.ratio()
-        return None if ratio is None or self.target is None else ratio >= self.target
+            return None if mine is None else [] if mine <= self.most else [f"at most {report.quantity(self.most, self.unit)}"]
+        told = [
+            (ratio, least, whom)
+            for ratio, least, whom in (
+                (self.ratio(), self.target, ""),
+                (self.ratio_of(("onednn",)), self.library_target, " of oneDNN"),
+            )
+            if ratio is not None and least is not None
+        ]
+        return [f"at least {least:g} x{whom}" for ratio, least, whom in told if ratio < least] if told else None
+
+    def is_reached(self) -> bool | None:
+        """Whether the target is reached; None when it cannot be told."""
+        missed = self.missed()
+        return None if missed is None else not missed
 
 
 def differing_peers(digests: dict[str, list[list[float]]], tolerance: float) -> list[str]:
@@ -122,7 +139,9 @@ def differing_peers(digests: dict[str, list[list[float]]], tolerance: float) -> 
 
 def measure(case: Case, workers: dict[str, WorkerProcess], rounds: int) -> Outcome:
     """The case in every worker, in turns."""
-    outcome = Outcome(case.name, case.group, "s", case.target, None, case.against, case.flops, case.size_bytes)
+    outcome = Outcome(
+        case.name, case.group, "s", case.target, None, case.against, case.flops, case.size_bytes, case.library_target
+    )
     digests = {}
     for name, worker in workers.items():
         answer = worker.ask("prepare", name=case.name)

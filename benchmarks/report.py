@@ -41,12 +41,13 @@ def rate(outcome: Outcome) -> str:
 def verdict(outcome: Outcome) -> str:
     """The ratio against its target, and what is wrong."""
     parts = []
-    ratio, reached = outcome.ratio(), outcome.is_reached()
-    wanted = f"at most {quantity(outcome.most, outcome.unit)}" if outcome.most is not None else f"at least {outcome.target:g} x"
+    ratio, missed = outcome.ratio(), outcome.missed()
     if ratio is not None:
         parts.append(f"{ratio:.2f} x")
-    if reached is not None:
-        parts.append("ok" if reached else f"MISSED, {wanted}")
+    if (library := outcome.ratio_of(("onednn",))) is not None:
+        parts.append(f"{library:.2f} x of oneDNN")
+    if missed is not None:
+        parts.append(f"MISSED, {' and '.join(missed)}" if missed else "ok")
     parts += [f"{p} differs" for p in outcome.differing]
     parts += [f"{p}: {e}" for p, e in outcome.errors.items()]
     return "; ".join(parts)

@@ -19,7 +19,7 @@ class Case:
     ``paddle`` is the body for sampan and PaddlePaddle; a framework without a body does not take part. ``flops`` and
     ``size_bytes`` of one call give rates. ``eager`` and ``torch_eager`` are what the peers ``sampan-eager`` and ``torch-eager``
     run, for cases that are compiled. ``target`` is the least ratio (the fastest of ``against``, over sampan) that is wanted.
-    ``tolerance`` bounds the relative difference of the results between frameworks.
+    ``library_target`` is the same for oneDNN called directly. ``tolerance`` bounds the relative difference of the results between frameworks.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Case:
     size_bytes: float = 0.0
     target: float = 1.0
     against: tuple[str, ...] = ("torch", "paddle")
+    library_target: float | None = None
     tolerance: float = 1e-3
 
     def body(self, peer: str) -> Body | None:

@@ -33,6 +33,17 @@ def test_a_missed_target_says_so():
     assert "1.50 x; MISSED, at least 2 x" in report.verdict(made)
 
 
+def test_a_library_called_directly_has_a_target_of_its_own():
+    made = outcome(sampan=[2.0], torch=[6.0], onednn=[1.7])
+    made.library_target = 0.9
+    assert made.ratio() == pytest.approx(3.0)  # the library is no peer
+    assert report.verdict(made) == "3.00 x; 0.85 x of oneDNN; MISSED, at least 0.9 x of oneDNN"
+    made.samples["onednn"] = [1.9]
+    assert made.is_reached()
+    made.samples["torch"] = [3.0]
+    assert made.missed() == ["at least 2 x"]
+
+
 def test_a_limit_in_seconds_is_held_without_peers():
     made = harness.Outcome("import", "start", most=0.5)
     made.samples = {"sampan": [0.4]}
