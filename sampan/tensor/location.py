@@ -20,6 +20,11 @@ def user_location() -> str:
     return ""
 
 
+def is_called_by_sampan() -> bool:
+    """Whether the function that calls the one that asks is sampan's own."""
+    return sys._getframe(2).f_code.co_filename.startswith(_PACKAGE)
+
+
 def add_user_location(error: Exception) -> None:
     """Append the user's line to the error's text, once."""
     where = user_location()

@@ -13,7 +13,7 @@ from .convert.numbers import DTYPES
 from .program import Program
 from .program_data import Reader, Writer, damaged, decoded, encoded
 from .runner import Runner
-from .traced import Items, Result, Traced, filled
+from .traced import Items, Result, TextResult, Traced, filled
 from .variable import Variable
 
 _NUMBERS = {kind.__name__: kind for kind in DTYPES}
@@ -135,6 +135,8 @@ def _check(name: str, inputs: Sequence[Any], given: Sequence[Any]) -> None:
 def _structure_data(tree: Any) -> Any:
     if isinstance(tree, Result):
         return {"result": [tree.index, None if tree.number is None else tree.number.__name__]}
+    if isinstance(tree, TextResult):
+        return {"text": [p if isinstance(p, str) else list(p) for p in tree.pieces]}
     if isinstance(tree, Items):
         return {"items": _structure_data(tree.item)}
     if isinstance(tree, dict):
@@ -148,6 +150,8 @@ def _structure(data: Mapping[str, Any]) -> Any:
     ((kind, of),) = data.items()
     if kind == "result":
         return Result(of[0], None if of[1] is None else _NUMBERS[of[1]])
+    if kind == "text":
+        return TextResult(tuple(p if isinstance(p, str) else tuple(p) for p in of))
     if kind == "items":
         return Items(_structure(of))
     if kind == "dict":

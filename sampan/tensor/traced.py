@@ -9,13 +9,14 @@ from typing import Any
 from .. import _rt
 from ..base import nest
 from ..ir.program import Block
-from .convert import Number, converted
+from .convert import Number, converted, current
 from .convert.effects import Effect, effects_of
 from .convert.guards import Uses
 from .convert.journal import Journal
 from .convert.lists import ListContent, opened
-from .convert.merging import Column
+from .convert.merging import Column, has_token
 from .convert.recorded import RecordedBlocks, tracing
+from .convert.texts import joined
 from .program import Program
 from .runner import Runner, live_ops
 from .variable import Variable
@@ -58,9 +59,32 @@ class Items:
         return [nest.pack_like([self.item], row)[0] for row in rows]
 
 
+@dataclass(frozen=True)
+class TextResult:
+    """A text among what the function returns that holds values of the run. ``pieces``: texts, and (number of a result, number type, conversion, spec)."""
+
+    pieces: tuple[Any, ...]
+
+    def of(self, results: Sequence[Any]) -> str:
+        """The text of one run."""
+        return joined([p if isinstance(p, str) else (results[p[0]], *p[1:]) for p in self.pieces])
+
+
 def filled(structure: Any, results: Sequence[Any]) -> Any:
     """What the function returns, by the results of one run."""
-    return nest.map_structure(lambda v: v.of(results) if isinstance(v, (Result, Items)) else v, structure)
+    return nest.map_structure(lambda v: v.of(results) if isinstance(v, (Result, Items, TextResult)) else v, structure)
+
+
+def _result_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What the function gives. An exception whose text holds values of the run is raised by the run."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        if not any(map(has_token, error.args)):
+            raise
+        blocks: Any = current()
+        blocks.fail(error)
+        return None
 
 
 def recording_here() -> RecordedBlocks:
@@ -97,7 +121,7 @@ class Traced:
         with Uses() as uses, Journal() as journal:
             try:
                 with tracing(recorder):
-                    result = converted(function)(*given_args, **given_kwargs)
+                    result = _result_of(converted(function), given_args, given_kwargs)
                     self.structure = nest.map_structure(self._leaf, opened(result))
             except BaseException:
                 journal.undo()
@@ -126,6 +150,12 @@ class Traced:
         """What stands for a leaf of the function's result."""
         if isinstance(value, ListContent):
             return Items(nest.map_structure(self._leaf, value.item))
+        if has_token(value):
+            blocks: Any = current()
+            operands, pieces = blocks.text(value)
+            first = len(self.outputs)
+            self.outputs += operands
+            return TextResult(tuple(p if isinstance(p, str) else (first + p[0].index, *p[1:]) for p in pieces))
         if isinstance(value, Column):
             self.outputs.append(self.program.recorder.operand(value.as_array()))
             return Result(len(self.outputs) - 1, value.kind.number)

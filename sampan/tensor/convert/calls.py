@@ -20,6 +20,7 @@ from .iteration import Symbolic, convert_enumerate, convert_map, convert_range, 
 from .lists import RecordedList, convert_list, is_grown, joining
 from .merging import is_symbolic, is_tensor
 from .numbers import Number
+from .texts import Format, marked
 
 
 def as_symbolic(value: Any) -> Any:
@@ -161,6 +162,28 @@ def convert_str(*args: Any, **kwargs: Any) -> str:
     return blocks.texts.text(args[0])  # type: ignore[no-any-return]
 
 
+def _text_of(conversion: str, original: Callable[[Any], str]) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        blocks = current()
+        return original(value) if blocks is None else blocks.texts.text(value, conversion)
+
+    return convert
+
+
+def convert_format(value: Any, spec: str = "") -> str:
+    """``format``, also of symbolic values."""
+    blocks = current()
+    return format(value, spec) if blocks is None else blocks.texts.formatted(value, "", spec)
+
+
+def _text_method(template: str, name: str) -> Callable[..., str]:
+    """``format`` or ``join`` of a text, with symbolic values among the arguments."""
+    blocks: Any = current()
+    if name == "format":
+        return lambda *args, **kwargs: marked(Format(blocks.texts).vformat(template, args, kwargs))
+    return lambda parts: marked(str.join(template, parts))
+
+
 def convert_round(value: Any, *digits: Any) -> Any:
     """``round``, also of symbolic numbers without digits."""
     if isinstance(value, Number) and not digits:
@@ -178,7 +201,8 @@ _REPLACED: dict[Any, Callable[..., Any]] = {
     builtins.range: convert_range, builtins.enumerate: convert_enumerate, builtins.zip: convert_zip, builtins.reversed: convert_reversed,
     builtins.isinstance: convert_isinstance, builtins.any: convert_any, builtins.all: convert_all, builtins.print: convert_print, builtins.str: convert_str,
     builtins.max: _extreme("max", max, ">"), builtins.min: _extreme("min", min, "<"), builtins.round: convert_round,
-    functools.partial: convert_partial, builtins.list: convert_list, builtins.type: convert_type, OPS["stack"]: joining("stack", True),
+    functools.partial: convert_partial, builtins.list: convert_list, builtins.repr: _text_of("r", repr),
+    builtins.ascii: _text_of("a", ascii), builtins.format: convert_format, builtins.type: convert_type, OPS["stack"]: joining("stack", True),
     OPS["concat"]: joining("concat", False),
 }  # fmt: skip
 #: Python's functions that take functions or many items.
@@ -197,6 +221,8 @@ def call(function: Any) -> Any:
     if isinstance(function, BuiltinMethodType):
         owner = function.__self__
         kind: Any = type(owner)
+        if isinstance(owner, str) and function.__name__ in ("format", "join") and current() is not None:
+            return _text_method(owner, function.__name__)
         changing = journal.CHANGING.get(kind)
         if changing is not None and function.__name__ in changing:
             journal.watch(owner, "")
@@ -240,3 +266,9 @@ def readable_shape(value: Any) -> Any:
     if is_symbolic(value) and is_tensor(value) and -1 in shape and current() is not None:
         return type(shape)(size_of(value, k) if n == -1 else n for k, n in enumerate(shape))
     return shape
+
+
+def readable_dtype(value: Any) -> Any:
+    """``value.dtype``: of symbolic values what tensors have."""
+    dtype = value.dtype
+    return _rt.dtypes[dtype] if is_symbolic(value) and isinstance(dtype, str) else dtype

@@ -12,7 +12,7 @@ from .branches import is_unchanged
 from .guards import is_plain
 from .journal import GlobalVariable, Journal, OuterVariable, Place
 from .lists import opened
-from .merging import is_symbolic
+from .merging import has_token, is_symbolic
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Effect:
         if not self.place.attribute:
             return False
         leaves = nest.flatten(self.value)
+        if any(map(has_token, leaves)):
+            return False
         if all(map(is_symbolic, leaves)):
             return True
         return is_plain(self.value) and (

@@ -99,6 +99,16 @@ class Expressions(ast.NodeTransformer):
         text = helper("text", self.rewrite(node.value), conversion, spec)
         return at(ast.FormattedValue(text, -1, None), node)
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        self.generic_visit(node)
+        return at(helper("texted", node), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and not (isinstance(node.left, ast.Constant) and not isinstance(node.left.value, str)):
+            return at(helper("percent", node.left, node.right), node)
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         node.args.defaults = [self.rewrite(d) for d in node.args.defaults]
         node.args.kw_defaults = [self.rewrite(d) for d in node.args.kw_defaults]
@@ -113,7 +123,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         node.value = self.rewrite(node.value)
         if isinstance(node.ctx, ast.Load):
-            return at(helper("shape", node.value), node) if node.attr == "shape" else node
+            return at(helper(node.attr, node.value), node) if node.attr in ("shape", "dtype") else node
         node.value = at(helper("watch", node.value, constant(node.attr)), node)
         return node
 

@@ -10,7 +10,7 @@ from ...base.errors import ConversionError
 from . import branches, exits, iteration, journal, loops
 from .blocks import current
 from .branches import State, located
-from .calls import as_symbolic, call, readable_shape, truth
+from .calls import as_symbolic, call, readable_dtype, readable_shape, truth
 from .exits import Exit
 from .functions import block_owners, set_helpers
 from .iteration import Symbolic
@@ -19,7 +19,7 @@ from .merging import described, is_symbolic
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import NumberUseError
 from .statements import Site
-from .texts import CONVERSIONS
+from .texts import CONVERSIONS, marked
 
 Block = Callable[[], Exit | None]
 
@@ -77,6 +77,7 @@ class Helpers:
     watch_cells = staticmethod(journal.watch_cells)
     watch_globals = staticmethod(journal.watch_globals)
     shape = staticmethod(readable_shape)
+    dtype = staticmethod(readable_dtype)
 
     def __init__(self, sites: tuple[Site, ...], name: str) -> None:
         self.sites = sites
@@ -247,9 +248,20 @@ class Helpers:
     def text(value: Any, conversion: str, spec: str) -> str:
         """A part of an f-string: a token for a symbolic value, which the run replaces."""
         blocks = current()
-        if blocks is not None and is_symbolic(value):
-            return blocks.texts.token(value, conversion, spec)  # type: ignore[no-any-return]
+        if blocks is not None:
+            return blocks.texts.formatted(value, conversion, spec)  # type: ignore[no-any-return]
         return format(CONVERSIONS[conversion](value), spec)
+
+    @staticmethod
+    def texted(text: str) -> str:
+        """An f-string of such parts."""
+        return text if current() is None else marked(text)
+
+    @staticmethod
+    def percent(left: Any, right: Any) -> Any:
+        """``left % right``, which may format a text."""
+        blocks = current()
+        return left % right if blocks is None or not isinstance(left, str) else blocks.texts.percent(left, right)
 
     @staticmethod
     def plain(test: Any, reason: str) -> Any:

@@ -96,7 +96,8 @@ class Place:
         if isinstance(self.owner, (OuterVariable, GlobalVariable)):
             return f"the variable '{self.owner.name}'"
         if self.attribute:
-            return f"{type(self.owner).__name__}.{self.attribute}"
+            kind = self.owner if isinstance(self.owner, type) else type(self.owner)
+            return f"{kind.__name__}.{self.attribute}"
         if isinstance(self.owner, OpenList):
             return "a list"
         return f"a {type(self.owner).__name__} of {len(self.owner)} items"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,8 @@ from .journal import UNBOUND, Grown, OpenList
 
 #: A value that is never read: of a variable on a path that left before it was set.
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "nothing"})()
+#: Stands in texts for a value that only a run knows.
+TOKEN = re.compile("\0(\\d+)\0")
 #: Plain values that are alike when they are equal.
 _COMPARABLE = (str, bytes, int, float, complex, bool, type(None), range, frozenset, _rt.DType)
 
@@ -286,9 +289,14 @@ def is_symbolic(value: Any) -> bool:
     return isinstance(value, (Value, Column))
 
 
+def has_token(text: Any) -> bool:
+    """Whether it is a text that holds a value that only a run knows."""
+    return isinstance(text, str) and bool(TOKEN.search(text))
+
+
 def same(a: Any, b: Any) -> bool:
-    """Whether plain values are equal and print alike: -0.0 is not 0.0, NaN is NaN."""
-    return type(a) is type(b) and (a == b or a != a) and repr(a) == repr(b)
+    """Whether plain values are equal and print alike: -0.0 is not 0.0, NaN is NaN; texts of values that only a run knows are not."""
+    return not has_token(a) and not has_token(b) and type(a) is type(b) and (a == b or a != a) and repr(a) == repr(b)
 
 
 def described(value: Any) -> str:
@@ -308,5 +316,7 @@ def described(value: Any) -> str:
         )
     if isinstance(value, OpenList):
         return "a list"
+    if has_token(value):
+        return "a text of a tensor"
     text = repr(value)
     return text if isinstance(value, _COMPARABLE) and len(text) < 40 else f"a {type(value).__name__}"

@@ -14,7 +14,8 @@ from ..recording import Recorder, current_recorder
 from ..replay import Operand, map_attribute
 from ..variable import Variable
 from .blocks import recording
-from .texts import Texts, attributes, has_token
+from .merging import has_token
+from .texts import Texts, attributes
 
 
 def _recorder() -> Recorder:
@@ -102,7 +103,7 @@ class RecordedBlocks:
     def print(self, args: Sequence[Any], options: dict[str, Any]) -> None:
         """Print when the Program runs."""
         options = {"sep": " ", **{k: v for k, v in options.items() if v is not None}}
-        text = str(options.pop("sep")).join(self.texts.text(v) for v in args)
+        text = str.join(str(options.pop("sep")), [self.texts.text(v) for v in args])
         operands, pieces = self.texts.resolved(text)
         self._act("print", operands, pieces=pieces, **options)
 
@@ -111,6 +112,11 @@ class RecordedBlocks:
         operands, pieces = self.texts.resolved(self.texts.text(told)) if told is not None else ([], None)
         moved = None if pieces is None else map_attribute(pieces, lambda v: Operand(v.index + 1) if isinstance(v, Operand) else v)
         self._act("assert", [condition, *operands], condition=Operand(0), pieces=moved)
+
+    def text(self, text: str) -> tuple[list[Any], tuple[Any, ...]]:
+        """The Variables that a text's tokens stand for, and its pieces."""
+        operands, pieces = self.texts.resolved(text)
+        return [_recorder().operand(v) for v in operands], pieces
 
     def fail(self, error: BaseException) -> None:
         """Raise the exception when the Program comes to this place."""
