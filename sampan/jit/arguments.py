@@ -108,6 +108,15 @@ def with_tensors(value: Any) -> Any:
     return {k: with_tensors(v) for k, v in value.items()} if type(value) is dict else value
 
 
+def is_data(value: Any) -> bool:
+    """Whether arguments are tensors, arrays, numbers and texts in containers: recordings tell other objects apart by identity."""
+    if isinstance(value, (list, tuple)):
+        return all(map(is_data, value))
+    if isinstance(value, dict):
+        return all(map(is_data, value.values()))
+    return isinstance(value, (Tensor, np.ndarray)) or is_plain(value)
+
+
 def typed_spec(name: str, spec: Any) -> Any:
     """A ``Typed`` for each InputSpec or tensor of a spec; other leaves as they are."""
     if isinstance(spec, InputSpec):

@@ -10,55 +10,15 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from ..base.errors import ArgumentTypeError, ConversionError, message
-from ..base.locks import new_lock
 from ..nn import Layer
 from ..tensor import Tensor
 from ..tensor.autocast import current_precision
-from ..tensor.convert import converted, converted_source, current, recording
-from ..tensor.convert.guards import Variable, is_plain, settings_version, variables_of
+from ..tensor.convert import converted, converted_source, current, recording, running_parts, wants_conversion
 from ..tensor.functions import get_default_dtype, in_dynamic_mode, is_grad_enabled
 from ..tensor.traced import Traced, recording_here
-from .arguments import Arguments, checked_specs, typed_spec, with_tensors
+from .arguments import Arguments, checked_specs, is_data, typed_spec, with_tensors
+from .recordings import Recording, Recordings, recording_of
 from .settings import is_enabled, show_code, shows_code, tell
-
-#: How many recordings of one kind of arguments are kept, each for other settings of layers and variables.
-MOST_RECORDINGS = 16
-
-
-def settings_of(layer: Any) -> dict[str, Any]:
-    """What of a layer a recording depends on: its mode and plain attributes, and which parts it has."""
-    found: dict[str, Any] = {k: (type(v), v) for k, v in vars(layer).items() if is_plain(v)}
-    for table in (layer._parameters, layer._buffers, layer._sub_layers):
-        found.update((k, id(v)) for k, v in table.items())
-    return found
-
-
-class Recording:
-    """A recorded function, and what it depends on beside its arguments."""
-
-    def __init__(self, traced: Traced, variables: list[Variable], layers: list[Any], settings: list[dict[str, Any]]) -> None:
-        self.traced = traced
-        self.variables, self.layers = variables, layers
-        # of tensors that the function itself replaces only the type counts
-        self._own = {(id(e.place.owner), e.place.attribute) for e in traced.replaced}
-        self.settings = [self._without_own(layer, found) for layer, found in zip(layers, settings, strict=True)]
-        self._version = -1
-
-    def holds(self) -> bool:
-        """Whether nothing that it depends on has changed."""
-        version = settings_version()
-        if version != self._version:
-            if any(self._without_own(k, settings_of(k)) != old for k, old in zip(self.layers, self.settings, strict=True)):
-                return False
-            self._version = version
-        return all(v.holds() for v in self.variables) and all(_is_alike(e.place.read(), e.old) for e in self.traced.replaced)
-
-    def _without_own(self, layer: Any, settings: dict[str, Any]) -> dict[str, Any]:
-        return {k: v for k, v in settings.items() if (id(layer), k) not in self._own} if self._own else settings
-
-
-def _is_alike(tensor: Any, old: Any) -> bool:
-    return isinstance(tensor, Tensor) and tensor.dtype == old.dtype and tensor.shape == old.shape
 
 
 class StaticFunction:
@@ -69,7 +29,7 @@ class StaticFunction:
     the gradient mode, mixed precision and default dtype around the call.
 
     Attributes:
-        fallback_reason: why calls run eagerly; empty when none does.
+        fallback_reason: why calls run eagerly; empty when none does. The layers that the function calls are then Programs of their own.
     """
 
     def __init__(
@@ -82,10 +42,11 @@ class StaticFunction:
         self._options = options
         self.full_graph = full_graph
         self.input_spec = input_spec
-        self._cache: dict[Any, list[Recording]] = {}
+        self._cache = Recordings(lambda: self.__qualname__)
         self._eager: dict[Any, str] = {}
         self._last: Traced | None = None
-        self._lock = new_lock()
+        #: The layers that run as Programs of their own where the function itself runs eagerly.
+        self._parts: weakref.WeakKeyDictionary[Layer, StaticFunction] = weakref.WeakKeyDictionary()
         self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         functools.update_wrapper(self, function, updated=())
         self._signature = inspect.signature(function)
@@ -140,7 +101,7 @@ class StaticFunction:
         arguments = self._arguments(args, kwargs)
         key = (arguments.key, is_grad_enabled(), current_precision(), get_default_dtype())
         if key in self._eager:
-            return self.dygraph_function(*args, **kwargs)
+            return self._run_in_parts(args, kwargs)
         try:
             recorded = self._recording(key, arguments)
         except Exception as error:
@@ -148,8 +109,22 @@ class StaticFunction:
                 raise
             self._eager[key] = str(error)
             tell(f"{self.__qualname__} runs eagerly: {error}")
-            return self.dygraph_function(*args, **kwargs)
+            return self._run_in_parts(args, kwargs)
         return recorded.traced.run(arguments.tensors)
+
+    def _run_in_parts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function eagerly, and the layers that it calls as Programs of their own."""
+        with running_parts(self._part):
+            return self.dygraph_function(*args, **kwargs)
+
+    def _part(self, layer: Layer) -> Callable[..., Any]:
+        forward = layer.forward
+        if not isinstance(forward, MethodType) or not (layer._sub_layers or wants_conversion(forward.__func__)):  # type: ignore[arg-type]
+            return forward  # a Program of one operator gains nothing
+        found = self._parts.get(layer)
+        if found is None or found._function is not forward.__func__:
+            found = self._parts[layer] = StaticFunction(forward)
+        return lambda *args, **kwargs: (found if is_data((args, kwargs)) else forward)(*args, **kwargs)
 
     @property
     def fallback_reason(self) -> str:
@@ -177,49 +152,29 @@ class StaticFunction:
         return list(bound.args), bound.kwargs
 
     def _recording(self, key: Any, arguments: Arguments) -> Recording:
-        for found in self._cache.get(key, ()):
-            if found.holds():
-                self._last = found.traced
-                return found
-        with self._lock:
-            known = self._cache.setdefault(key, [])
-            if len(known) >= MOST_RECORDINGS:
-                raise ConversionError(
-                    message(
-                        f"{self.__qualname__}() was recorded {len(known)} times for the same kind of arguments",
-                        f"{_changing(known)} changes from call to call, and is part of what was recorded",
-                        "make it a tensor (a buffer of the layer), or leave this function eager with jit.not_to_static",
-                    )
-                )
-            made = self._record(arguments.typed())
-            known.append(made)
-            self._last = made.traced
-            return made
+        made = self._cache.find(key, None, lambda: self._record(arguments.typed()))
+        self._last = made.traced
+        return made
 
     def _record(self, typed: dict[str, Any]) -> Recording:
         if shows_code() and isinstance(self._function, FunctionType):
             show_code(converted_source(self._function))
         own = self._instance.sublayers(include_self=True) if isinstance(self._instance, Layer) else []
-        before = {id(layer): settings_of(layer) for layer in own}
         args, kwargs = self._call(typed)
-        traced = Traced(self.dygraph_function, args, kwargs)
-        tell(f"{self.__qualname__} was recorded: {len(traced.program.recorder.block.ops)} operators")
-        layers = {id(layer): layer for layer in (*own, *traced.layers)}
-        settings = [before.get(key) or settings_of(layer) for key, layer in layers.items()]
-        variables = variables_of(traced.functions)
-        _require_repeatable(self.__qualname__, traced, layers)
-        return Recording(traced, variables, list(layers.values()), settings)
+        found = recording_of(self.__qualname__, own, lambda: Traced(self.dygraph_function, args, kwargs))
+        tell(f"{self.__qualname__} was recorded: {len(found.traced.program.recorder.block.ops)} operators")
+        return found
 
     # ------------------------------------------------------------------ what was recorded
 
     def get_traced_count(self) -> int:
         """How many recordings there are."""
-        return sum(map(len, self._cache.values()))
+        return sum(map(len, self._cache.by_key.values()))
 
     @property
     def program_cache(self) -> dict[Any, list[Recording]]:
         """The recordings by kind of arguments."""
-        return self._cache
+        return self._cache.by_key
 
     @property
     def concrete_program(self) -> Traced:
@@ -282,30 +237,6 @@ def _positional(signature: inspect.Signature, skip: bool) -> tuple[list[str], li
     if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
         return None
     return [p.name for p in parameters], [p.default for p in parameters if p.default is not p.empty]
-
-
-def _changing(known: list[Recording]) -> str:
-    """The name of something that differs between recordings."""
-    first, last = known[-2], known[-1]
-    for a, b, layer in zip(first.settings, last.settings, last.layers, strict=False):
-        for name in b:
-            if a.get(name) != b[name]:
-                return f"{type(layer).__name__}.{name}"
-    return "something that the function reads"
-
-
-def _require_repeatable(name: str, traced: Traced, layers: dict[int, Any]) -> None:
-    """Refuse changes of Python objects that later runs could not make in the same way."""
-    for effect in traced.effects:
-        if effect.is_repeatable(layers):
-            continue
-        raise ConversionError(
-            message(
-                f"{name}() changes {effect.place}",
-                "a recorded Program cannot make this change again when it runs",
-                "return the value, keep it in a tensor (a buffer of the layer), or leave this function eager with jit.not_to_static",
-            )
-        )
 
 
 def require_callable(function: Any) -> None:

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..base import nest
+from ..base import flags, nest
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
-from ..base.locks import new_lock
 from ..optimizer import Optimizer
-from ..optimizer.recorded import append_update, form_of
+from ..optimizer.recorded import Form, append_update, form_of
 from ..tensor import Tensor
-from ..tensor.functions import set_grad_enabled
+from ..tensor.autocast import current_precision
+from ..tensor.functions import get_default_dtype, is_grad_enabled, set_grad_enabled
 from ..tensor.program import Program
 from ..tensor.program_gradients import append_gradients
-from ..tensor.recorded_call import CallSignature, RecordedCall, record_call, signature_of
-
-
-@dataclass(frozen=True)
-class _Compiled:
-    call: RecordedCall
-    program: Program
-    form: Any
+from ..tensor.traced import Traced
+from .arguments import Arguments, with_tensors
+from .recordings import Recording, Recordings, recording_of
 
 
 class TrainStep:
     """A training step as one compiled Program: ``step(*inputs)`` computes the loss, its gradients and the optimizer's update, and gives the loss.
 
-    The function is traced for each new signature of its inputs (dtypes, shapes, Python values); after that no Python of it runs. What it prints or
-    appends to lists happens while tracing only. Gradients are not kept: ``parameter.grad`` stays as it was.
+    The function is recorded as ``to_static`` records it, for each new kind of inputs (dtypes, shapes, Python values) and whenever a setting that it read has
+    changed; after that no Python of it runs. What it prints is printed at every step; attributes that it sets to what it computes are set at every step.
+    Gradients are not kept: ``parameter.grad`` stays as it was.
 
     Args:
         function: computes the loss from the inputs, or a tuple of the loss and further results. It may use layers, buffers, random operators and
@@ -40,6 +35,7 @@ class TrainStep:
     Raises:
         ShapeError: the loss has more than one element.
         ArgumentError: the loss depends on no parameter of the optimizer.
+        ConversionError: the function cannot be recorded, or changes Python objects in ways that later steps could not repeat.
 
     Example:
         >>> import sampan as paddle
@@ -58,33 +54,39 @@ class TrainStep:
         if not isinstance(optimizer, Optimizer):
             raise ArgumentTypeError(message(f"TrainStep(): optimizer is a {type(optimizer).__name__}", "it must be an Optimizer"))
         self.function, self.optimizer = function, optimizer
-        self._compiled: dict[CallSignature, _Compiled] = {}
-        self._lock = new_lock()
+        self._recordings = Recordings(lambda: getattr(function, "__qualname__", type(function).__name__))
+        self._form: Form | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One step on these inputs; the loss, and what else the function returns."""
-        found, tensors = self._find(args, kwargs)
-        numbers = [v for schedule in found.program.schedules for v in schedule.advance()]
+        traced, tensors = self._find(args, kwargs)
+        numbers = [v for schedule in traced.program.schedules for v in schedule.advance()]
         with set_grad_enabled(False):
-            return found.call.run(tensors, numbers)
+            return traced.run(tensors, numbers)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for these inputs, for looking at: ``print(step.program(x, y))``."""
         return self._find(args, kwargs)[0].program
 
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Compiled, list[Any]]:
-        """The compiled step for these inputs, recorded when it is new or the optimizer updates in another form by now; and the tensors among them."""
-        signature, tensors = signature_of(args, kwargs, self.function)
-        found, form = self._compiled.get(signature), form_of(self.optimizer)
-        if found is None or found.form != form:
-            with self._lock:
-                found = self._compiled.get(signature)
-                if found is None or found.form != form:
-                    call, program = self._record(args, kwargs)
-                    found = self._compiled[signature] = _Compiled(call, program, form_of(self.optimizer))
-        return found, tensors
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Traced, list[Any]]:
+        """The recorded step for these inputs, and the tensors among them. It is recorded when they are of a new kind, when the layers' settings changed,
+        or when the optimizer updates in another form by now."""
+        named = [(f"input_{k}", with_tensors(a)) for k, a in enumerate(args)]
+        named += [(name, with_tensors(a)) for name, a in kwargs.items()]
+        arguments = Arguments("TrainStep", named, {})
+        key = arguments.key, tuple(kwargs), is_grad_enabled(), current_precision(), get_default_dtype(), flags.key()
+        self._form = form_of(self.optimizer, self._form)
+        found = self._recordings.find(key, self._form.settings, lambda: self._record(arguments.typed(), len(args)))
+        return found.traced, arguments.tensors
 
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[RecordedCall, Program]:
+    def _record(self, typed: dict[str, Any], count: int) -> Recording:
+        given = list(typed.items())
+        args, kwargs = [v for _, v in given[:count]], dict(given[count:])
+        own = [layer for owner in _layers_of(self.function) for layer in owner.sublayers(include_self=True)]
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return recording_of(name, own, lambda: self._traced(args, kwargs))
+
+    def _traced(self, args: list[Any], kwargs: dict[str, Any]) -> Traced:
         program = Program()
 
         def finish(result: Any) -> Any:
@@ -115,4 +117,15 @@ class TrainStep:
             append_update(self.optimizer, pairs, None)
             return result
 
-        return record_call(self.function, args, kwargs, program.recorder, "train_step", finish), program
+        return Traced(self.function, args, kwargs, program=program, finish=finish, name="train_step")
+
+
+def _layers_of(function: Any) -> Iterator[Any]:
+    """The layers that the function is, belongs to, or closes over."""
+    held = [function, getattr(function, "__self__", None)]
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            held.append(cell.cell_contents)
+        except ValueError:  # it has no value yet
+            continue
+    return (v for v in held if hasattr(v, "sublayers"))

@@ -299,16 +299,13 @@ def vander(x, n=None, increasing=False):
     return p.concat([ones, powers] if increasing else [powers, ones], 1)
 
 
-def _combinations_of(n: int, r: int, with_replacement: bool) -> np.ndarray[Any, Any]:
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    return np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
-
-
 @op(
     "combinations",
     operands=("x",),
     method=True,
-    reference=lambda x, r=2, w=False: x[_combinations_of(len(x), r, w)],
+    reference=lambda x, r=2, w=False: np.array(
+        list((itertools.combinations_with_replacement if w else itertools.combinations)(x, r)), x.dtype
+    ).reshape(-1, r),
     samples=[(real(4),), (real(3), 2, True), (real(4), 3), (real(2), 3)],
     tests="noshape noscalar",
 )
@@ -320,4 +317,4 @@ def combinations(x, r=2, with_replacement=False):
         raise ArgumentError(f"combinations(): r is {r}; it must not be negative")
     if r == 0:
         return p.full((0,), 0, x.dtype)
-    return p.gather(x, p.array(_combinations_of(x.shape[0], r, with_replacement), "int64"), 0)
+    return p.gather(x, p.choices(x.shape[0], r, with_replacement), 0)

@@ -74,15 +74,16 @@ def nadam_step(
 
 
 @op(
-    operands=("params", "grads", "moment1", "moment2", "masters", "step_size", "adaptive_size"),
+    operands=("params", "grads", "moment1", "moment2", "masters", "step_size", "adaptive_size", "is_rectified"),
     lists=("params", "grads", "moment1", "moment2", "masters"),
     updates=("params", "moment1", "moment2", "masters"),
     tests="nograd noempty",
 )
 def radam_step(
-    params, grads, moment1, moment2, masters, step_size, adaptive_size, is_rectified=True, beta1=0.9, beta2=0.999, epsilon=1e-8, l2=0.0, l1=0.0
+    params, grads, moment1, moment2, masters, step_size, adaptive_size, is_rectified, beta1=0.9, beta2=0.999, epsilon=1e-8, l2=0.0, l1=0.0
 ):  # fmt: skip
-    """Adam whose adaptive part is left out until its variance is known: w - adaptive_size * m' / (sqrt(v') + epsilon), or w - step_size * m'.
+    """Adam whose adaptive part is left out until its variance is known: w - adaptive_size * m' / (sqrt(v') + epsilon), or w - step_size * m' where
+    is_rectified is 0.
 
     https://arxiv.org/abs/1908.03265
     """
@@ -90,9 +91,8 @@ def radam_step(
     def rule(w, g, m, v):
         g = _regularized(g, w, l2, l1)
         m, v = _mean(m, g, beta1), _mean(v, p.mul(g, g), beta2)
-        if is_rectified:
-            return p.sub(w, p.mul(_scalar(adaptive_size, w), p.div(m, p.add(p.sqrt(v), epsilon)))), m, v
-        return p.sub(w, p.mul(_scalar(step_size, w), m)), m, v
+        adaptive = p.mul(_scalar(adaptive_size, w), p.div(m, p.add(p.sqrt(v), epsilon)))
+        return p.sub(w, p.select(p.gt(_scalar(is_rectified, w), 0), adaptive, p.mul(_scalar(step_size, w), m))), m, v
 
     return _update_each(rule, params, grads, masters, moment1, moment2)
 

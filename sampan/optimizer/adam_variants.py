@@ -147,7 +147,6 @@ class RAdam(MomentOptimizer):
 
     _operator = "radam_step"
     _operands = ("moment1", "moment2")
-    _changes_form = True
 
     def __init__(
         self,
@@ -186,7 +185,7 @@ class RAdam(MomentOptimizer):
         if length > 5:
             rectifier = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
             adaptive_size = step_size * math.sqrt(rectifier * (1 - bucket.numbers["beta2_pow"]))
-        return step_size, adaptive_size, length > 5, *self._moments(bucket), bucket.l2, bucket.l1
+        return step_size, adaptive_size, float(length > 5), *self._moments(bucket), bucket.l2, bucket.l1
 
 
 class Lamb(MomentOptimizer):

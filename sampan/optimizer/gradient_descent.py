@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import tensor
 from ..base.errors import ArgumentError, message
 from ..tensor import OPS, Tensor
-from .buckets import Bucket
+from ..tensor.variable_methods import replace
+from .buckets import Bucket, Run
 from .optimizer import Number, Optimizer, require_rate
 
 
@@ -147,20 +147,29 @@ class ASGD(Optimizer):
         self._numbers = {"m": Number(0.0, dtype="int64")}
 
     def _initial(self, key: str, param: Tensor, dtype: str) -> Tensor:
-        return tensor.zeros([self._batch_num, *param.shape], dtype) if key == "y" else super()._initial(key, param, dtype)
+        if key != "y":
+            return super()._initial(key, param, dtype)
+        return self._states_made_by.full(self._key(param, key), [self._batch_num, *param.shape], 0.0, dtype)  # type: ignore[no-any-return]
 
     def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
         return rate, min(bucket.numbers["m"] + 1, self._batch_num), bucket.l2, bucket.l1
 
-    def _update(self, rate: float, grads: Sequence[Tensor | None]) -> None:
-        operator = OPS[self._operator]
-        for bucket in self._buckets:
-            rates = self._rates(bucket, rate * self._group_factor(bucket))
-            batch = int(bucket.numbers["m"]) % self._batch_num
-            for run in bucket.runs:
-                totals, seen = run.states
-                operator(run.params, run.pick(grads), totals, [y[batch] for y in seen], run.masters, *rates)
-            bucket.numbers["m"] += 1
+    def _positions(self, bucket: Bucket) -> dict[str, Any]:
+        return {"batch": int(bucket.numbers["m"]) % self._batch_num}
+
+    def _apply(self, operator: Any, run: Run, grads: Sequence[Any], rates: Sequence[Any], positions: Mapping[str, Any]) -> None:
+        totals, seen = run.states
+        batch = positions["batch"]
+        if isinstance(batch, int):
+            operator(run.params, grads, totals, [y[batch] for y in seen], run.masters, *rates)
+            return
+        oldest = [OPS["squeeze"](OPS["gather"](y, batch, 0), 0) for y in seen]  # a Program has no views to write into
+        operator(run.params, grads, totals, oldest, run.masters, *rates)
+        for y, newest in zip(seen, oldest, strict=True):
+            replace(y, OPS["scatter"](y, batch, OPS["unsqueeze"](newest, 0)))
+
+    def _finish(self, bucket: Bucket) -> None:
+        bucket.numbers["m"] += 1
 
 
 class Rprop(Optimizer):

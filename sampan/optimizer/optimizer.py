@@ -18,7 +18,7 @@ from ..tensor.functions import in_dynamic_mode, no_grad
 from ..tensor.program import default_startup_program
 from ..tensor.selected_rows import selected_places, to_dense
 from ..tensor.variable import Variable
-from .buckets import Bucket, State, update_rows
+from .buckets import Bucket, Run, State, update_rows
 from .compatible import CompatibleNames
 from .lr import LRScheduler
 from .recorded import EagerStates, append_update, minimize_recorded
@@ -67,8 +67,6 @@ class Optimizer(CompatibleNames):
     _operator = ""
     #: The states that the operator takes, in order.
     _operands: tuple[str, ...] = ()
-    #: Whether a step takes one of several forms by how many were made before.
-    _changes_form = False
     #: What makes states: tensors, or Variables of a Program while an update is recorded.
     _states_made_by: Any = EagerStates
 
@@ -198,7 +196,7 @@ class Optimizer(CompatibleNames):
                 if run.is_of_rows:
                     update_rows(operator, run, run.pick(grads)[0], rates)
                 else:
-                    operator(run.params, run.pick(grads), *run.states, run.masters, *rates)
+                    self._apply(operator, run, run.pick(grads), rates, self._positions(bucket))
             self._finish(bucket)
 
     def _row_places(self, params: list[Tensor], grads: list[Tensor | None]) -> list[int]:
@@ -295,6 +293,14 @@ class Optimizer(CompatibleNames):
     def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
         """The operator's arguments after the masters; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} defines no _rates()")
+
+    def _positions(self, bucket: Bucket) -> dict[str, Any]:
+        """Places in states that this step is about, by name: integers, which ``_apply`` takes."""
+        return {}
+
+    def _apply(self, operator: Any, run: Run, grads: Sequence[Any], rates: Sequence[Any], positions: Mapping[str, Any]) -> None:
+        """Update the run's parameters. While an update is recorded, all are Variables, the positions too."""
+        operator(run.params, grads, *run.states, run.masters, *rates)
 
     def _finish(self, bucket: Bucket) -> None:
         """Move the bucket's kept numbers on after a step."""

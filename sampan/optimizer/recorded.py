@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .. import tensor
-from ..base.errors import ArgumentTypeError, UnsupportedError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, UnsupportedError, message
 from ..nn.initializer import Constant
 from ..static.backward import append_backward
-from ..tensor import OPS
+from ..tensor import OPS, Parameter
 from ..tensor.program import Program, Schedule, declare_start, default_main_program, default_startup_program, running_at_once
 from ..tensor.recording import Recorder
 from ..tensor.variable import Variable
@@ -45,14 +46,24 @@ class RecordedStates:
         return made
 
     def master(self, param: Any, name: str) -> Any:
-        """The float32 copy of a 16-bit parameter."""
-        raise UnsupportedError(
-            message(
-                f"multi_precision for {param.name!r} in a Program",
-                "master weights are made in eager mode only",
-                "train float32 parameters under amp",
+        """The float32 copy of a 16-bit parameter, whose first value the startup Program makes of the parameter's."""
+        main, startup = default_main_program(), self.startup
+        made = main.add(Variable("float32", list(param.shape), name, persistable=True))
+        recorder = startup.recorder
+        held = next((t for t, v in main.recorder.tensors.values() if v is param), None)  # a layer's own tensor
+        source = startup.find(param.name) if held is None else held
+        if source is None:
+            raise ArgumentError(
+                message(
+                    f"multi_precision for {param.name!r}, which the startup Program does not initialise",
+                    "its float32 copy is made there",
+                    "pass the startup Program that the parameter was made with",
+                )
             )
-        )
+        with recorder.active():
+            handle = startup.add(Variable("float32", list(param.shape), name, persistable=True), is_input=False)
+            recorder.set_version(handle, OPS["cast"](recorder.operand(source), "float32"))
+        return made
 
 
 def minimize_recorded(optimizer: Any, loss: Variable, startup: Any, parameters: Any, no_grad_set: Any) -> list[tuple[Any, Any]]:
@@ -72,16 +83,11 @@ def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Pro
     if not optimizer._operator or type(optimizer)._update is not _plain_update(optimizer):
         raise UnsupportedError(
             message(
-                f"{type(optimizer).__name__} in a Program", "its step depends on data that Python reads", "use it in eager mode"
+                f"{type(optimizer).__name__} in a Program",
+                "it evaluates the loss as often as it needs, by a function that its step() is given",
+                "use it in eager mode",
             )
         )
-    if startup is not None and optimizer._changes_form:
-        raise UnsupportedError(
-            message(
-                f"{type(optimizer).__name__} in a Program", "its update has two forms, and which one a step takes is known when it runs only",
-                "use it in eager mode or with jit.TrainStep",
-            )
-        )  # fmt: skip
     params, grads = [p for p, _ in pairs], [g for _, g in pairs]
     recorder: Recorder = grads[0].recorder
     if not optimizer._parameter_list:
@@ -119,14 +125,22 @@ def _next_rates(optimizer: Any, bucket: Any) -> list[Any]:
         bucket.numbers.update(numbers)
 
 
-def form_of(optimizer: Any) -> Any:
-    """What a recorded update depends on beside its run-time numbers: with another form, it is to be recorded again."""
+@dataclass(frozen=True)
+class Form:
+    """What a recorded update depends on beside its run-time numbers, and what tells that this may have changed."""
+
+    settings: Any
+    noted: Any
+
+
+def form_of(optimizer: Any, last: Form | None) -> Form:
+    """What a recorded update depends on beside its run-time numbers: with another form, it is to be recorded again. ``last``: what the last call gave."""
     params = optimizer._parameter_list
-    form = None
-    if optimizer._changes_form:
-        form = [[rate for rate in _next_rates(optimizer, b) if isinstance(rate, bool)] for b in optimizer._buckets]
-    frozen = [p.stop_gradient for p in params]
-    return optimizer._settings(params, [None if f else p for p, f in zip(params, frozen, strict=True)]), form
+    factors = [p.optimize_attr["learning_rate"] if isinstance(p, Parameter) else 1.0 for p in params]
+    noted = Parameter.changes, factors, [g["weight_decay"] for g in optimizer._param_groups], optimizer._multi_precision
+    if last is not None and last.noted == noted:
+        return last
+    return Form(optimizer._settings(params, [None if p.stop_gradient else p for p in params]), noted)
 
 
 def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) -> None:
@@ -144,8 +158,12 @@ def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) ->
             name = recorder.fresh_name(f"{operator.definition.parameters[first + k].name}")  # type: ignore[attr-defined]
             rates[k] = recorder.root.input(name, "float64", (), weak=True)
             variables.append(rates[k])
+        positions: dict[str, Any] = {}
+        for name in optimizer._positions(bucket):
+            variables.append(recorder.root.input(recorder.fresh_name(name), "float64", (), weak=True))
+            positions[name] = OPS["cast"](OPS["unsqueeze"](variables[-1], 0), "int64")
         for run in bucket.runs:
-            operator(run.params, run.pick(grads), *run.states, run.masters, *rates)
+            optimizer._apply(operator, run, run.pick(grads), rates, positions)
 
     def advance() -> list[float]:
         found: list[float] = []
@@ -154,6 +172,7 @@ def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) ->
             optimizer._advance(bucket)
             rates = optimizer._rates(bucket, rate * optimizer._group_factor(bucket))
             found += [float(rates[k]) for k in places]
+            found += [float(k) for k in optimizer._positions(bucket).values()]
             optimizer._finish(bucket)
         return found
 

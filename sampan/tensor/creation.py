@@ -174,11 +174,22 @@ def _require_supported(array: np.ndarray[Any, Any]) -> None:
         )
 
 
+_SETTINGS = frozenset({"stop_gradient", "trainable", "optimize_attr", "regularizer", "need_clip"})
+
+
 class Parameter(Tensor):
     """A tensor that layers and optimizers train.
 
     Attributes: ``trainable`` (the opposite of stop_gradient), ``optimize_attr`` (its learning-rate factor), ``regularizer``, ``need_clip``, ``is_distributed``.
     """
+
+    #: Counts changes of any parameter's settings, so that what optimizers made of them need not look at each.
+    changes = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _SETTINGS:
+            Parameter.changes += 1
+        super().__setattr__(name, value)
 
     def __init__(self, data: Tensor, trainable: bool = True, name: str | None = None) -> None:
         super().__init__()

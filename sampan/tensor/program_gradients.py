@@ -12,6 +12,7 @@ from ..ops.define import OPERATORS
 from .arrays import add_gradients, zero_gradient
 from .recording import Recorder
 from .replay import BACKWARD, COUNT, FORWARD, FUNCTIONS, PRESENT, WANTED
+from .sizes import DERIVED
 from .variable import Variable
 
 #: The attribute of ``while`` and ``while_grad``: how many of the first inputs the loop carries.
@@ -84,7 +85,7 @@ def _gradients_of(recorder: Recorder, op: Op, present: list[int], given: list[Va
             )
         )
     name = op.name.rpartition(".")[2]
-    attributes = op.attributes | {
+    attributes = {k: v for k, v in op.attributes.items() if k != DERIVED} | {
         FORWARD: op.name, COUNT: len(op.inputs), PRESENT: tuple(present), WANTED: tuple(targets)
     }  # fmt: skip
     return _append(recorder, f"{name}_grad", (*op.inputs, *given), attributes, (), op, targets)
@@ -144,6 +145,14 @@ def gradient_block(
     for v in targets:
         v.stop_gradient = False
     for op in block.ops:
+        if op.name == "random_key":
+            raise AutogradError(
+                message(
+                    "a branch or loop draws random numbers when it runs, and would draw others when its gradient is computed",
+                    "it was recorded by jit.to_static, whose gradients are those of eager mode",
+                    "call the function in eager mode, or record it as a part of this Program",
+                )
+            )
         copied = copy_recorded(op, tuple(mapping[id(v)] for v in op.inputs))
         for old, new in zip(op.outputs, copied.outputs, strict=True):
             mapping[id(old)] = inner.adopt(new)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from .aliases import Aliases, is_view
 from .expander import Expander, current_rule
 from .inplace import check_inplace, rebinds
 from .location import add_user_location, user_location
-from .replay import DYNAMIC, FUNCTIONS, PRECISION, WRITES, Operand, RecordedFunction, expand_call, map_attribute
+from .replay import DYNAMIC, EFFECT, FUNCTIONS, PRECISION, WRITES, Operand, RecordedFunction, expand_call, map_attribute
 from .sizes import DERIVED, SIZES, constant_of
 from .variable import PROBES, UNKNOWN, Variable
 
@@ -60,6 +60,8 @@ class Recorder(Builder):
             #: ids of tensors that were made while recording: writes to them end with the run.
             self.temporaries: set[int] = set()
             self._name_counts: dict[str, int] = {}
+            #: Nested blocks draw their keys when they run, as eager mode does: they cannot be computed again for gradients.
+            self.draws_inside = False
             #: Stands before the names of results.
             self.name_prefix = ""
             #: The Program that is being recorded, where there is one.
@@ -176,9 +178,10 @@ class Recorder(Builder):
         raise ArgumentError(message(f"an operand is a {type(value).__name__}", "it must be a tensor, a Variable or a number"))
 
     def random_key(self) -> Variable:
-        """The key of the next random operator: drawn for each run, and folded with a count inside nested blocks, which run many times."""
-        if self.parent is None:
-            op = Op("random_key", (), {}, (), (), user_location(), self.role)
+        """The key of the next random operator: drawn for each run; inside nested blocks whenever they run, or made of an outer one and a count."""
+        if self.parent is None or self.root.draws_inside:
+            own = {EFFECT: True} if self.root.draws_inside else {}
+            op = Op("random_key", (), own, (), (), user_location(), self.role)
             made = self.adopt(Variable("int64", (), self.fresh_name("random_key"), weak=True))
             op.outputs = (made,)
             made.op = op

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .. import _rt
 from ..base import nest
 from ..ir.program import Block
@@ -30,6 +32,13 @@ class Typed:
     shape: tuple[int, ...]
     stop_gradient: bool = True
     name: str = ""
+
+
+def typed(value: Any, name: str = "") -> Any:
+    """A ``Typed`` of this name for a tensor or array; anything else as it is."""
+    if isinstance(value, np.ndarray):
+        value = _rt.from_numpy(np.array(value), True)
+    return Typed(value.dtype.name, tuple(value.shape), value.stop_gradient, name) if isinstance(value, _rt.Tensor) else value
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,11 @@ class Traced:
     Args:
         function: what is recorded, converted.
         args, kwargs: its arguments, a ``Typed`` in the place of each tensor.
+        program: what it is recorded into; by default a new one.
+        finish: is called with what the function returns, may record more, and gives what is returned instead. Programs that hold gradients draw
+            the random numbers of their nested blocks beforehand.
+        is_frozen: tensors of outside that it does not write keep the elements that they have now.
+        name: goes into profiles.
 
     Attributes:
         program: the Program.
@@ -111,17 +125,30 @@ class Traced:
         updates: (number of an argument, what it becomes).
     """
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        self.program = Program()
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        *,
+        program: Program | None = None,
+        finish: Callable[[Any], Any] | None = None,
+        is_frozen: bool = False,
+        name: str = "to_static",
+    ) -> None:
+        self.program = Program() if program is None else program
         self.inputs: list[Variable] = []
         self.outputs: list[Variable] = []
         self._by_argument: dict[int, Variable] = {}
         recorder = self.program.recorder
+        recorder.draws_inside = finish is None
         given_args, given_kwargs = nest.map_structure(self._placed, (list(args), dict(kwargs)))
         with Uses() as uses, Journal() as journal:
             try:
                 with tracing(recorder):
                     result = _result_of(converted(function), given_args, given_kwargs)
+                    if finish is not None:
+                        result = finish(result)
                     self.structure = nest.map_structure(self._leaf, opened(result))
             except BaseException:
                 journal.undo()
@@ -129,7 +156,7 @@ class Traced:
         self.effects: list[Effect] = effects_of(journal, (result, given_args, given_kwargs))
         self._effect_results = [[self._leaf(v) for v in effect.symbolic] for effect in self.effects]
         self.functions, self.layers = list(uses.functions.values()), list(uses.layers.values())
-        self._prepare()
+        self._prepare(is_frozen, name)
 
     def _placed(self, leaf: Any) -> Any:
         if not isinstance(leaf, Typed):
@@ -165,7 +192,7 @@ class Traced:
         self.outputs.append(self.program.recorder.operand(strong))
         return Result(len(self.outputs) - 1, kind)
 
-    def _prepare(self) -> None:
+    def _prepare(self, is_frozen: bool, name: str) -> None:
         program = self.program
         held = {id(v): t for t, v in program.recorder.tensors.values()}
         updates = [(v, new) for v, new in program.updates() if id(v) in held]
@@ -174,7 +201,8 @@ class Traced:
         ops = live_ops(program.recorder.block.ops, wanted)
         used = {id(v) for op in ops for v in op.inputs} | {id(v) for v in wanted} | {id(v) for v, _ in updates}
         captured = [v for v in program.recorder.block.arguments if id(v) in held and id(v) in used]
-        arguments = [*self.inputs, *captured]
+        numbers = [v for schedule in program.schedules for v in schedule.variables]
+        arguments = [*self.inputs, *captured, *numbers]
         self.tensors = [held[id(v)] for v in captured]
         self.replaced = [e for e in self.effects if any(e.old is t for t in self.tensors)]
         self._reread = [(k, e) for k, t in enumerate(self.tensors) for e in self.replaced if e.old is t]
@@ -182,7 +210,9 @@ class Traced:
         self.block = Block(arguments, ops, tuple(self.outputs))
         self._is_single = self.structure == Result(0) and not self.effects
         self.updates = [(places[id(v)], new) for v, new in updates]
-        self._runner = Runner(self.block, self.updates, "to_static")
+        written = {id(v) for v, _ in updates}
+        frozen = {places[id(v)]: held[id(v)] for v in captured if id(v) not in written} if is_frozen else {}
+        self._runner = Runner(self.block, self.updates, name, frozen)
 
     @property
     def main_program(self) -> Program:
@@ -194,14 +224,14 @@ class Traced:
         """The trained tensors that it uses."""
         return [t for t in self.tensors if hasattr(t, "trainable")]
 
-    def run(self, tensors: Sequence[Any]) -> Any:
-        """What the function returns for these tensor arguments."""
+    def run(self, tensors: Sequence[Any], numbers: Sequence[float] = ()) -> Any:
+        """What the function returns for these tensor arguments; ``numbers`` are those that the Program's schedules give."""
         held = self.tensors
         if self._reread:  # attributes that the function gives new tensors: the next call reads those
             held = list(held)
             for k, effect in self._reread:
                 held[k] = effect.place.read()
-        results = self._runner([*tensors, *held])
+        results = self._runner([*tensors, *held, *numbers])
         if self._is_single:
             return results[0]
         for effect, leaves in zip(self.effects, self._effect_results, strict=True):

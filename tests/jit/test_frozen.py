@@ -8,8 +8,7 @@ import pytest
 import sampan as paddle
 from sampan import _rt
 from sampan.base import nest
-from sampan.tensor.recorded_call import record_call
-from sampan.tensor.recording import Recorder
+from sampan.tensor.traced import Traced, typed
 
 nn = paddle.nn
 
@@ -48,7 +47,7 @@ def test_frozen_models_compute_what_eager_mode_computes(kind, batch):
     x = paddle.randn([batch, *MODELS[kind][1]])
     with paddle.no_grad():
         expected = net(x)
-        call = record_call(net, (x,), {}, Recorder(), "net", is_frozen=True)
+        call = Traced(net, [typed(x)], {}, is_frozen=True)
         for _ in range(2):
             found = call.run([x])
             for a, b in zip(nest.flatten(found), nest.flatten(expected), strict=True):
@@ -60,7 +59,7 @@ def test_other_sizes_run_too_and_changed_weights_do_not_count():
     x = paddle.randn([1, 4, 9, 9])
     with paddle.no_grad():
         expected = net(x).numpy()
-        call = record_call(net, (x,), {}, Recorder(), "net", is_frozen=True)
+        call = Traced(net, [typed(x)], {}, is_frozen=True)
         call.run([x])
         net[0].weight.set_value(paddle.zeros(net[0].weight.shape))
         np.testing.assert_allclose(call.run([x]).numpy(), expected, rtol=1e-4, atol=1e-5)
@@ -70,7 +69,7 @@ def test_weights_are_packed_and_scales_folded():
     net = randomised("convolutions")
     x = paddle.randn([1, 4, 9, 9])
     with paddle.no_grad():
-        call = record_call(net, (x,), {}, Recorder(), "net", is_frozen=True)
+        call = Traced(net, [typed(x)], {}, is_frozen=True)
         call.run([x])
         _rt.start_profile(True)
         call.run([x])

@@ -494,3 +494,80 @@ def test_code_is_shown_when_asked_for(capsys):
     shown = capsys.readouterr().err
     assert "choose" in shown
     assert "was recorded" in shown
+
+
+# ---------------------------------------------------------------------- parts of functions that run eagerly
+
+
+class Block(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.linear = paddle.nn.Linear(4, 4)
+        self.drop = paddle.nn.Dropout(0.5)
+        self.runs = 0
+
+    def forward(self, x, scale=1.0):
+        h = self.drop(paddle.nn.functional.relu(self.linear(x)))
+        if h.sum() > 0:
+            h = h * scale
+        return h
+
+
+class Model(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.norm = Block(), Block(), paddle.nn.BatchNorm1D(4)
+
+    def forward(self, x):
+        h = self.first(x)
+        values = h.numpy()  # cannot be recorded
+        h = self.norm(h + float(values.max()))
+        return self.second(h, scale=2.0).sum()
+
+
+def test_layers_of_a_function_that_runs_eagerly_are_programs_of_their_own():
+    paddle.seed(5)
+    model = Model()
+    twin = Model()
+    twin.set_state_dict(model.state_dict())
+    static = to_static(model.forward)
+    x = paddle.rand([6, 4])
+    for mode in ("train", "eval"):
+        getattr(model, mode)()
+        getattr(twin, mode)()
+        for _ in range(3):
+            found = []
+            for net, function in ((model, static), (twin, twin.forward)):
+                paddle.seed(9)
+                loss = function(x)
+                loss.backward()
+                gradients = [p.grad.numpy() for p in net.parameters() if p.grad is not None]
+                found.append([loss.item(), *gradients, *(b.numpy() for b in net.buffers()), paddle.rand([1]).item()])
+                net.clear_gradients()
+            for a, b in zip(*found, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert "has no elements yet" in static.fallback_reason
+    assert {type(layer).__name__: f.get_traced_count() for layer, f in static._parts.items()} == {"Block": 2}
+    assert all(f.fallback_reason == "" for f in static._parts.values())
+
+
+def test_a_part_that_takes_other_objects_runs_eagerly():
+    class Inner(paddle.nn.Layer):
+        def forward(self, x, owner):
+            owner.seen += 1
+            return x * 2
+
+    class Outer(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.seen = Inner(), 0
+
+        def forward(self, x):
+            return self.inner(x, self) + float(x.numpy().sum())
+
+    outer = Outer()
+    static = to_static(outer.forward)
+    for count in (1, 2, 3):
+        assert static(X).tolist() == (X * 2 + float(X.sum())).tolist()
+        assert outer.seen == count
+    assert sum(f.get_traced_count() for f in static._parts.values()) == 0

@@ -135,6 +135,8 @@ class ProgramWriter:
             return [Handle("", str(out.dtype), (), out.weak, op.attributes["value"])]
         if op.name == "literal":
             return [self._literal(op.attributes["value"].array, writer)]
+        if op.name == "choices":
+            return [self._literal(PRIMITIVES["choices"].evaluate(**op.attributes), writer)]
         if op.name == "array":
             given = op.attributes
             return [

@@ -14,7 +14,7 @@ from ...base import dtypes, names, spans
 from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, message
 from ...base.places import parse_place
 from ...tensor import Parameter, Tensor, to_tensor
-from ...tensor.convert import current, running_layer
+from ...tensor.convert import around, running_layer
 from ...tensor.convert.guards import settings_changed
 from ...tensor.functions import dtype_name, no_grad
 from ...tensor.program import ParameterVariable
@@ -73,7 +73,7 @@ class Layer(LayerState, DeviceMoves):
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         if self._forward_pre_hooks:
             inputs, kwargs = run_pre_hooks(self, self._forward_pre_hooks, inputs, kwargs)
-        forward = self.forward if current() is None else running_layer(self)
+        forward = self.forward if around() is None else running_layer(self)
         if self._forward_post_hooks:
             call = functools.partial(spans.within, "Forward", self, forward, inputs, kwargs)
             return run_with_post_hooks(self, self._forward_post_hooks, inputs, kwargs, call)

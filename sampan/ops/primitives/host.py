@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,6 +63,23 @@ def array(items: Any, dtype: str) -> Value:
     """A constant tensor of these numbers (a nested list or an array)."""
     data = np.asarray(items)
     return append("array", items=tuple(data.ravel().tolist()), shape=data.shape, dtype=dtype)
+
+
+def _infer_choices(op: Op) -> list[Type]:
+    n, r = op.attributes["n"], op.attributes["r"]
+    more = r - 1 if op.attributes["with_replacement"] else 0
+    return [("int64", (math.comb(n + more, r) if n + more >= 0 else 0, r))]
+
+
+@primitive("host", _infer_choices, name="choices")
+def _choices(n: int, r: int, with_replacement: bool) -> Array:
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), np.int64).reshape(-1, r)
+
+
+def choices(n: int, r: int, with_replacement: bool) -> Value:
+    """[count, r]: every choice of r numbers below n, in order; with_replacement lets a number be chosen again."""
+    return append("choices", n=n, r=r, with_replacement=with_replacement)
 
 
 #: What ``watch`` shows its values to, by key: observer(operator, result, operands).
@@ -221,6 +240,7 @@ def _view_dtype_gradient(op: Op, g: Value) -> Gradients:
 
 __all__ = [
     "array",
+    "choices",
     "gammainc",
     "gammaincc",
     "gcd",

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from ...base import spans
+from ...base import nest, spans
 from ...base.errors import ArgumentError, message
 from ...tensor.program import Program
-from ...tensor.recorded_call import record_call
+from ...tensor.traced import Traced, typed
 from ..events import Event, TracerEventType
 from ..recording import Recording
 from .from_recorded import graph_of_block
@@ -48,14 +48,20 @@ def record_layer(net: Any, inputs: Sequence[Any]) -> tuple[Program, list[tuple[i
     calls = _LayerCalls(net, program.recorder)
     old = spans.watch(calls)
     try:
-        call = record_call(net, tuple(inputs), {}, program.recorder, type(net).__name__)
+        block = Traced(
+            net,
+            [nest.map_structure(lambda v, k=k: typed(v, f"input_{k}"), x) for k, x in enumerate(inputs)],
+            {},
+            program=program,
+            name=type(net).__name__,
+        ).block
     finally:
         spans.watch(old)
-    kept = {id(op): k for k, op in enumerate(call.runner.block.ops)}
+    kept = {id(op): k for k, op in enumerate(block.ops)}
     alive = [k for k, op in enumerate(program.recorder.block.ops) if id(op) in kept]  # others have no part in the results
     ranges = [(sum(k < a for k in alive), sum(k < b for k in alive), title) for a, b, title in calls.calls[1:]]
-    program.recorder.block.ops[:] = call.runner.block.ops
-    program.recorder.block.results = call.runner.block.results
+    program.recorder.block.ops[:] = block.ops
+    program.recorder.block.results = block.results
     return program, ranges
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import helpers  # gives converted code its helpers
-from .blocks import current, recording
+from .blocks import around, current, recording, running_parts
 from .calls import running_layer
 from .functions import convert, converted, converted_source, ignore_modules, leave_alone, wants_conversion
 from .journal import Journal
@@ -12,6 +12,7 @@ from .numbers import Number
 __all__ = [
     "Journal",
     "Number",
+    "around",
     "convert",
     "converted",
     "converted_source",
@@ -21,5 +22,6 @@ __all__ = [
     "leave_alone",
     "recording",
     "running_layer",
+    "running_parts",
     "wants_conversion",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -58,6 +58,8 @@ class Blocks(Protocol):
 
 class _Thread(threading.local):
     blocks: Blocks | None = None  # of the class: a layer's call must not pay for an attribute that is missing
+    #: What layers ask before they run: the blocks, or what gives the function to call in the place of a layer's forward.
+    around: Any = None
 
 
 _thread = _Thread()
@@ -68,15 +70,34 @@ def current() -> Blocks | None:
     return _thread.blocks
 
 
-class recording:
+def around() -> Any:
+    """What layers that this thread calls have to ask for their ``forward``; None when they just run."""
+    return _thread.around
+
+
+class _Switch:
+    """A context manager: this thread has these blocks, and layers ask this, inside it."""
+
+    def __init__(self, blocks: Blocks | None, asked: Any) -> None:
+        self._new = blocks, asked
+
+    def __enter__(self) -> None:
+        self._old = _thread.blocks, _thread.around
+        _thread.blocks, _thread.around = self._new
+
+    def __exit__(self, *error: Any) -> None:
+        _thread.blocks, _thread.around = self._old
+
+
+class recording(_Switch):
     """A context manager: converted functions record into these blocks inside it."""
 
     def __init__(self, blocks: Blocks | None) -> None:
-        self._blocks = blocks
+        super().__init__(blocks, blocks)
 
-    def __enter__(self) -> None:
-        self._outer = current()
-        _thread.blocks = self._blocks
 
-    def __exit__(self, *error: Any) -> None:
-        _thread.blocks = self._outer
+class running_parts(_Switch):
+    """A context manager: nothing is recorded inside it, and ``choose(layer)`` gives what layers call in the place of their ``forward``."""
+
+    def __init__(self, choose: Callable[[Any], Any]) -> None:
+        super().__init__(None, choose)

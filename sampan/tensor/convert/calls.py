@@ -12,7 +12,7 @@ from ... import _rt
 from ...base.errors import ShapeError, message
 from ..build import OPS
 from . import journal, numbers
-from .blocks import current
+from .blocks import around, current
 from .branches import choose, located
 from .functions import converted
 from .guards import note_layer
@@ -245,7 +245,9 @@ def _maker(kind: type) -> Any:
 
 
 def running_layer(layer: Any) -> Any:
-    """What to call in the place of the layer's ``forward`` while a Program is recorded."""
+    """What to call in the place of the layer's ``forward`` while a Program is recorded, or where parts of a function are."""
+    if current() is None:
+        return around()(layer)
     note_layer(layer)
     return call(layer.forward)
 

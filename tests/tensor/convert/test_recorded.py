@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sampan as paddle
+from sampan.base import nest
 
 from .checks import check, plain, recorded, unknown_sizes
 
@@ -473,6 +474,46 @@ def test_random_numbers_are_eager_modes():
     wanted = noisy(UP)
     paddle.seed(3)
     assert plain(recorded(noisy, UP)) == plain(wanted)
+
+
+def drawn_in_a_branch(x):
+    if x.sum() > 0:
+        x = x + paddle.rand([2])
+    return x * paddle.rand([2])
+
+
+def drawn_in_a_loop(x):
+    n = 0
+    while x.sum() < 20:
+        x = x + paddle.nn.functional.dropout(x, 0.5)
+        if x.max() > 8:
+            x = x + paddle.normal(shape=[2]).abs()
+        n += 1
+    return x, n, paddle.rand([2])
+
+
+def drawn_for_nothing(x):
+    paddle.rand([3])
+    if x.sum() > 0:
+        paddle.randn([2])
+    return paddle.rand([2])
+
+
+@pytest.mark.parametrize("function", [drawn_in_a_branch, drawn_in_a_loop, drawn_for_nothing])
+@pytest.mark.parametrize("x", [UP, DOWN + 4, DOWN])
+def test_branches_and_loops_draw_the_random_numbers_of_eager_mode(function, x):
+    if function is drawn_in_a_loop and x is DOWN:
+        return  # it would not end
+    static = paddle.jit.to_static(function, full_graph=True)
+    found = []
+    for run in (function, static, static):
+        given = x.detach()
+        given.stop_gradient = False
+        paddle.seed(11)
+        results = [run(given), run(given)]
+        sum(r.sum() for r in nest.flatten(results) if isinstance(r, paddle.Tensor)).backward()
+        found.append([plain(results), plain(given.grad), paddle.rand([1]).item()])
+    assert found[0] == found[1] == found[2]
 
 
 def test_containers_of_the_same_type_come_back():
