@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 
 from sampan.codegen.dtypes import DTYPES
@@ -25,6 +27,8 @@ from sampan.codegen.mathlib_complex import Complex
 
 # Scratch rows are whole numbers of this many elements, so that a last vector may be written in full.
 SCRATCH_ROUNDING = 64
+# Bytes of the widest vector: what vectors that stream are aligned to.
+_WIDEST_VECTOR = 64
 
 
 def emit_kernel(kernel: Kernel, name: str, writer: Writer, vector_bits: int) -> tuple[str, Plan]:
@@ -44,6 +48,8 @@ class _KernelEmitter:
         self.scratch_bytes = self.zero  # of one scratch row
         self.lane_start, self.lane_stop = self.zero, self.zero
         self.inner_start, self.inner_stop = self.zero, self.zero
+        self.streams = False
+        self.is_aligned: Value | None = None  # whether all that streams starts at a vector's address
 
     # The function and its walk over the parallel index space.
 
@@ -125,6 +131,7 @@ class _KernelEmitter:
             self.inner_start, self.inner_stop = self._range(
                 parameters.inner_size(0), block if self.kernel.block == "inner0" else None
             )
+        self.is_aligned = self._find_alignment(pointers)
         scope = Scope({}, {}, pointers, axes, self.zero)
         if self.kernel.reduce_lane:
             self._row_form(scope)
@@ -132,6 +139,17 @@ class _KernelEmitter:
             self._chunk_form(scope)
         for k in self.plan.row_stores:
             self._store_scalar(scope, k)
+
+    def _find_alignment(self, pointers: dict[int, Value]) -> Value | None:
+        addresses = [
+            self.writer.address(pointers[k], self.lane_start, element_text(b.dtype))
+            for k, b in enumerate(self.kernel.buffers)
+            if b.lane == "s"
+        ]
+        if not addresses:
+            return None
+        bits = [address.convert("ptrtoint", I64) for address in addresses]
+        return (functools.reduce(operator.or_, bits) & (_WIDEST_VECTOR - 1)).equals(0)
 
     def _range(self, size: Value, block: Value | None) -> tuple[Value, Value]:
         if block is None:
@@ -294,7 +312,22 @@ class _KernelEmitter:
             self._chunk(inside)
             return states
 
-        self._over_lanes(scope, self.plan.unroll, [], [], chunk)
+        def run() -> list[Value]:
+            return self._over_lanes(scope, self.plan.unroll, [], [], chunk)
+
+        if self.is_aligned is None:
+            run()
+        else:
+            self.writer.choose(self.is_aligned, lambda: self._streaming(run), run)
+
+    def _streaming(self, run: Callable[[], list[Value]]) -> list[Value]:
+        """run(), whose full vectors go past the caches where their buffers say so."""
+        self.streams = True
+        result = run()
+        self.streams = False
+        # Others read them after a barrier, which orders plain stores only.
+        self.writer.lines.append("  fence seq_cst")
+        return result
 
     def _chunk(self, scope: Scope) -> None:
         for p, current in enumerate(self.plan.passes):
@@ -348,7 +381,10 @@ class _KernelEmitter:
         buffer = int(self.kernel.nodes[k].attr)  # type: ignore[arg-type]
         dtype, base = self.kernel.buffers[buffer].dtype, scope.pointers[buffer]
         position = scope.position(copy)
-        if self.kernel.buffers[buffer].lane == "1":
+        if self.streams and tail is None and scope.is_full is None and self.kernel.buffers[buffer].lane == "s":
+            self.writer.stream(raw, self.writer.address(base, position, element_text(dtype)))
+            return
+        if self.kernel.buffers[buffer].lane in ("1", "s"):
             store_raw(self.writer, raw, self.writer.address(base, position, element_text(dtype)), dtype, tail)
             return
         stride = self.parameters.lane_stride(buffer)

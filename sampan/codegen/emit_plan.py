@@ -57,7 +57,7 @@ def node_cost(kernel: Kernel, node: Node, lanes: int) -> float:
     if node.op in ("load", "store"):
         buffer = kernel.buffers[int(node.attr)]  # type: ignore[arg-type]
         half = DTYPES[buffer.dtype].kind == "f" and DTYPES[buffer.dtype].bits == 16
-        return {"0": 0.5, "1": 1.0, "n": 1.5 * lanes}[buffer.lane] + (2.0 if half else 0.0)
+        return {"0": 0.5, "1": 1.0, "s": 1.0, "n": 1.5 * lanes}[buffer.lane] + (2.0 if half else 0.0)
     if node.op == "load_at":
         return 3.0 * lanes
     if node.op == "map":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import glob
 import hashlib
 import pathlib
 import sys
@@ -80,6 +81,17 @@ def host_target(without: tuple[str, ...] = ()) -> Target:
         removed += [f for f in features if name == "avx512f" and f.startswith("avx512") and features[f]]
     text = ",".join(("+" if on else "-") + name for name, on in sorted(features.items()))
     return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), text, frozenset(n for n, on in features.items() if on))
+
+
+@functools.cache
+def last_level_cache_bytes() -> int:
+    """The largest cache that a core reaches; 32 MiB where the system does not say."""
+    sizes = []
+    for path in glob.glob("/sys/devices/system/cpu/cpu0/cache/index*/size"):
+        with contextlib.suppress(OSError, ValueError, KeyError), open(path) as file:
+            text = file.read().strip()
+            sizes.append(int(text[:-1]) * {"K": 1024, "M": 1024**2}[text[-1]])
+    return max(sizes, default=32 * 1024**2)
 
 
 @functools.cache

@@ -365,6 +365,12 @@ class Writer:
     def store(self, value: Value, pointer: Value, align: int) -> None:
         self.lines.append(f"  store {value.type.text} {value.name}, ptr {pointer.name}, align {align}")
 
+    def stream(self, value: Value, pointer: Value) -> None:
+        """A store of a vector past the caches; the pointer is aligned to the vector."""
+        self.helpers["!0"] = "!0 = !{i32 1}"
+        align = value.type.bits * value.type.lanes // 8
+        self.lines.append(f"  store {value.type.text} {value.name}, ptr {pointer.name}, align {align}, !nontemporal !0")
+
     def prefetch(self, pointer: Value) -> None:
         """Asks for the line at an address, which need not exist, to be read into every cache."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")

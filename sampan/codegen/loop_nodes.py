@@ -15,7 +15,8 @@ Attribute = Constant | str
 
 @dataclasses.dataclass(frozen=True)
 class Buffer:
-    """An array argument. lane is '0' (one element for all lanes), '1' (contiguous) or 'n' (a run-time stride).
+    """An array argument. lane is '0' (one element for all lanes), '1' (contiguous), 'n' (a run-time stride), or, of what a map
+    kernel writes, 's': contiguous and past the caches, for more than they hold.
 
     A buffer with inner=False has the same address for every step of the inner axes, whatever its inner strides say.
     """
@@ -25,6 +26,12 @@ class Buffer:
     direction: str = "in"
     lane: str = "1"
     inner: bool = True
+
+
+def can_stream(form: str, direction: str, dtype: str) -> bool:
+    """Whether such a kernel may give such a buffer the lane class 's'."""
+    d = DTYPES[dtype]
+    return form == "map" and direction == "out" and d.kind in "iuf" and d.bits in (32, 64)
 
 
 @dataclasses.dataclass(frozen=True)

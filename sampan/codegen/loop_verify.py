@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from sampan.codegen import mathlib
 from sampan.codegen.dtypes import DTYPES, KernelError
-from sampan.codegen.loop_nodes import BLOCKS, REDUCE_KINDS, Kernel, Node, constant_of, print_node, reduce_dtype, varies
+from sampan.codegen.loop_nodes import (
+    BLOCKS,
+    REDUCE_KINDS,
+    Kernel,
+    Node,
+    can_stream,
+    constant_of,
+    print_node,
+    reduce_dtype,
+    varies,
+)
 
 
 def verify(kernel: Kernel) -> None:
@@ -17,8 +27,10 @@ def verify(kernel: Kernel) -> None:
         raise KernelError(f"outer is {kernel.outer} and inner {kernel.inner}; they are numbers of axes.")
     names = [b.name for b in kernel.buffers]
     for buffer in kernel.buffers:
-        if buffer.dtype not in DTYPES or buffer.direction not in ("in", "out") or buffer.lane not in ("0", "1", "n"):
+        if buffer.dtype not in DTYPES or buffer.direction not in ("in", "out") or buffer.lane not in ("0", "1", "n", "s"):
             raise KernelError(f"buffer {buffer} has an unknown dtype, direction or lane class.")
+        if buffer.lane == "s" and not can_stream(kernel.form, buffer.direction, buffer.dtype):
+            raise KernelError(f"buffer {buffer.name}: only a map kernel has lane='s', for outs of numbers of 32 or 64 bits.")
         if names.count(buffer.name) > 1 or not buffer.name.isidentifier():
             raise KernelError(f"buffer name {buffer.name!r} is used twice or is no identifier.")
     variation = None

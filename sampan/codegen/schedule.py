@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base import flags
+from .dtypes import DTYPES
 from .index_maps import Axis
-from .jit import CompiledKernel, compile
+from .jit import CompiledKernel, compile, last_level_cache_bytes
+from .loop_nodes import can_stream
 from .loops import Kernel, KernelBuilder
 from .places import Place
 from .trace import Step, Trace
@@ -178,6 +180,7 @@ def make_call(
     lane_size = size_of(nest.lane)
     is_split = blocking.axis == "inner0" or (nest.form == "row" and blocking.axis == "lane")
     params = [*outer_sizes, *inner_sizes, lane_size, blocking.length]
+    streams = _passes_caches(math.prod(outer_sizes) * lane_size, loads, stores)
     buffers: list[tuple[str, str, str, str, bool]] = []
     for k, access in enumerate((*loads, *stores)):
         is_store = k >= len(loads)
@@ -189,6 +192,8 @@ def make_call(
         params += inner
         params.append(lane)
         kind = "0" if lane == 0 else "1" if lane == 1 else "n"
+        if kind == "1" and is_store and streams and can_stream(nest.form, "out", access.place.dtype):
+            kind = "s"
         steps_inner = bool(inner) and (access.is_full if is_store else any(inner))
         name, direction = (f"out{k - len(loads)}", "out") if is_store else (f"in{k}", "in")
         buffers.append((name, access.place.dtype, direction, kind, steps_inner))
@@ -203,6 +208,12 @@ def make_call(
     scratch = -(-lanes // _SCRATCH_ROUNDING) * _SCRATCH_ROUNDING * 8 * compiled.scratch_rows
     cost = compiled.cost_ns * max(lanes, 1) * max(steps, 1)
     return KernelCall(kernel, compiled, [a.place for a in (*loads, *stores)], params, rows * blocking.count, cost, scratch)
+
+
+def _passes_caches(elements: int, loads: Sequence[Access], stores: Sequence[Access]) -> bool:
+    """Whether the results go past the caches: they are too large for them, and what memory had there is not read."""
+    written = sum(elements * DTYPES[a.place.dtype].size_bytes for a in stores)
+    return written >= 2 * last_level_cache_bytes() and not {a.place for a in loads} & {a.place for a in stores}
 
 
 _known: dict[tuple[Any, ...], tuple[CompiledKernel, Kernel]] = {}

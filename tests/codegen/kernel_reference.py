@@ -199,7 +199,7 @@ def _run_row(kernel, arrays, params, index, block, low, high, offsets):
         if b.inner:
             for a in range(kernel.inner):
                 result += grid[a] * params[at + a]
-        step = {"0": 0, "1": 1, "n": params[at + kernel.inner]}[b.lane]
+        step = {"0": 0, "1": 1, "s": 1, "n": params[at + kernel.inner]}[b.lane]
         return result + grid[-1] * step
 
     values: list = []
