@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from .config import Config
-from .kinds import DataType, PlaceType, PrecisionType, get_num_bytes_of_data_type
+from .kinds import (
+    DataType,
+    PlaceType,
+    PrecisionType,
+    XpuConfig,
+    convert_to_mixed_precision,
+    get_num_bytes_of_data_type,
+    get_trt_compile_version,
+    get_trt_runtime_version,
+)
 from .predictor import Predictor, PredictorPool, Tensor, create_predictor, get_version
 
 __all__ = [
@@ -14,7 +23,11 @@ __all__ = [
     "Predictor",
     "PredictorPool",
     "Tensor",
+    "XpuConfig",
+    "convert_to_mixed_precision",
     "create_predictor",
     "get_num_bytes_of_data_type",
+    "get_trt_compile_version",
+    "get_trt_runtime_version",
     "get_version",
 ]

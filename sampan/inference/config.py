@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
 
 from ..base.errors import ArgumentError, ArgumentTypeError, UnsupportedError, message
 from .kinds import PrecisionType
@@ -12,13 +14,29 @@ from .kinds import PrecisionType
 _WITHOUT_EFFECT = """switch_ir_optim switch_use_feed_fetch_ops switch_specify_input_names enable_memory_optim enable_new_executor enable_new_ir enable_mkldnn
 disable_mkldnn enable_onednn disable_onednn set_mkldnn_cache_capacity set_onednn_cache_capacity set_mkldnn_op set_onednn_op disable_gpu disable_glog_info
 disable_onnxruntime disable_mkldnn_fc_passes disable_onednn_fc_passes enable_cinn switch_ir_debug set_optimization_level set_optim_cache_dir
-enable_save_optim_model enable_profile enable_ort_optimization delete_pass""".split()
-#: Engines and devices that this build does not have.
+enable_save_optim_model enable_profile enable_ort_optimization delete_pass set_bfloat16_op enable_custom_passes use_optimized_model
+exp_disable_mixed_precision_ops exp_enable_mixed_precision_ops exp_sparse_conv_using_buffer exp_disable_tensorrt_ops exp_disable_tensorrt_subgraph
+exp_specify_tensorrt_subgraph_precision exp_disable_tensorrt_dynamic_shape_ops exp_enable_use_cutlass mark_trt_engine_outputs""".split()
+#: Engines and devices that this build does not have, by the methods that would use them.
 _MISSING = {
-    "enable_use_gpu": "a GPU", "enable_xpu": "an XPU", "enable_ipu": "an IPU", "enable_custom_device": "custom devices", "enable_onnxruntime": "ONNX Runtime",
-    "enable_tensorrt_engine": "TensorRT", "enable_openvino_engine": "OpenVINO", "enable_onednn_int8": "8-bit inference", "enable_mkldnn_int8": "8-bit inference",
-    "enable_low_precision_io": "16-bit inputs of a float32 model",
+    "GPU": "enable_use_gpu", "XPU": "enable_xpu set_xpu_device_id set_xpu_config", "IPU": "enable_ipu set_ipu_config set_ipu_custom_info load_ipu_config",
+    "custom devices": "enable_custom_device", "ONNX Runtime": "enable_onnxruntime", "OpenVINO": "enable_openvino_engine",
+    "TensorRT": """enable_tensorrt_engine enable_tensorrt_memory_optim set_trt_dynamic_shape_info enable_tensorrt_varseqlen collect_shape_range_info
+    enable_tuned_tensorrt_dynamic_shape enable_tensorrt_dla enable_tensorrt_inspector enable_tensorrt_explicit_quantization
+    set_tensorrt_optimization_level""",
+    "8-bit inference": "enable_onednn_int8 enable_mkldnn_int8", "16-bit inputs of a float32 model": "enable_low_precision_io",
+    "bfloat16 inference of a float32 model": "enable_mkldnn_bfloat16 enable_onednn_bfloat16",
+    "other configurations": "to_native_config pass_builder",
 }  # fmt: skip
+#: What can be asked of a Config about those, and the answers.
+_ANSWERS: list[tuple[Any, str]] = [
+    (False, """use_xpu onnxruntime_enabled openvino_engine_enabled tensorrt_dynamic_shape_enabled tensorrt_varseqlen_enabled shape_range_info_collected
+    tuned_tensorrt_dynamic_shape trt_allow_build_at_runtime tensorrt_dla_enabled tensorrt_inspector_enabled tensorrt_explicit_quantization_enabled
+    tensorrt_engine_enabled mkldnn_int8_enabled onednn_int8_enabled glog_info_disabled"""),
+    (True, "new_ir_enabled mkldnn_enabled onednn_enabled use_feed_fetch_ops_enabled specify_input_name"),
+    (0, "gpu_device_id xpu_device_id memory_pool_init_size_mb tensorrt_optimization_level"), (0.0, "fraction_of_gpu_memory_for_pool"),
+    ("", "shape_range_info_path"), (None, "xpu_config tensorrt_precision_mode"),
+]  # fmt: skip
 
 
 class Config:
@@ -37,6 +55,7 @@ class Config:
     """
 
     Precision = PrecisionType
+    Float32, Int8, Half, Bfloat16 = PrecisionType.Float32, PrecisionType.Int8, PrecisionType.Half, PrecisionType.Bfloat16
 
     def __init__(self, prog_file: str | None = None, params_file: str | None = None) -> None:
         self._program: str | bytes | None = None
@@ -119,15 +138,24 @@ class Config:
         shown = "bytes" if self.model_from_memory() else self.prog_file()
         return f"model: {shown}\nparameters: {self.params_file() or '-'}\nthreads: {self._threads or 'of the process'}\n"
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _WITHOUT_EFFECT:
-            return lambda *args, **kwargs: None
-        if name in _MISSING:
 
-            def refuse(*args: Any, **kwargs: Any) -> None:
-                raise UnsupportedError(
-                    message(f"Config.{name}(): this build has no {_MISSING[name].removeprefix('a ').removeprefix('an ')}")
-                )
+def _install(name: str, told: str, body: Callable[[], Any]) -> None:
+    def method(self: Config, *args: Any, **kwargs: Any) -> Any:
+        return body()
 
-            return refuse
-        raise AttributeError(f"'Config' object has no attribute '{name}'")
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Config.{name}", told
+    setattr(Config, name, method)
+
+
+def _refuse(name: str, what: str) -> NoReturn:
+    raise UnsupportedError(message(f"Config.{name}(): this build has no {what}"))
+
+
+for _name in _WITHOUT_EFFECT:
+    _install(_name, "Accepted for compatibility: nothing changes.", lambda: None)
+for _what, _names in _MISSING.items():
+    for _name in _names.split():
+        _install(_name, f"Raises UnsupportedError: this build has no {_what}.", partial(_refuse, _name, _what))
+for _answer, _names in _ANSWERS:
+    for _name in _names.split():
+        _install(_name, f"{_answer!r}.", partial(lambda answer: answer, _answer))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import _rt, jit, static
 from ..base import dtypes, nest
-from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedError, message
 from ..base.flags import set_flags
 from ..base.locks import new_lock
 from ..jit.saving import FUNCTIONS_SUFFIX
@@ -52,6 +52,27 @@ class Tensor:
     def share_external_data(self, data: Any) -> None:
         """Feed this tensor or array, without a copy where that can be."""
         self._held[self._name] = data if isinstance(data, CoreTensor) else to_tensor(np.asarray(data))
+
+    def share_external_data_by_ptr_name(self, *args: Any) -> None:
+        """Raises UnsupportedError: memory is shared by tensors and arrays only, whose sizes are known."""
+        raise UnsupportedError(
+            message(
+                "share_external_data_by_ptr_name()", "an address says nothing of what lies there", "use share_external_data()"
+            )
+        )
+
+    def lod(self) -> list[list[int]]:
+        """No levels of detail: sizes say where sequences end."""
+        return []
+
+    def set_lod(self, lod: Sequence[Sequence[int]]) -> None:
+        """Takes no levels. Raises UnsupportedError for any."""
+        if len(lod):
+            raise UnsupportedError(
+                message(
+                    f"set_lod({lod!r})", "tensors carry no levels of detail that say where sequences end", "pad the sequences"
+                )
+            )
 
     def copy_to_cpu(self) -> np.ndarray[Any, Any]:
         """The last run's result, as an array."""
@@ -179,6 +200,14 @@ class Predictor:
         """Another predictor of the same model, for another thread."""
         return Predictor(self._config)
 
+    def register_output_hook(self, hookfunc: Callable[..., Any]) -> None:
+        """Raises UnsupportedError: the model runs as one Program, whose inner results are not tensors."""
+        _refuse_hook("register_output_hook")
+
+    def register_input_hook(self, hookfunc: Callable[..., Any]) -> None:
+        """Raises UnsupportedError: the model runs as one Program, whose inner results are not tensors."""
+        _refuse_hook("register_input_hook")
+
     def clear_intermediate_tensor(self) -> None:
         """Forget the last run's outputs."""
         self._outputs.clear()
@@ -186,6 +215,16 @@ class Predictor:
     def try_shrink_memory(self) -> int:
         """Nothing to give back: temporaries live for a run only. Gives 0."""
         return 0
+
+
+def _refuse_hook(name: str) -> NoReturn:
+    raise UnsupportedError(
+        message(
+            f"Predictor.{name}()",
+            "the model runs as one Program, whose inner results are not tensors",
+            "fetch them as outputs of the model",
+        )
+    )
 
 
 def _loaded(config: Config) -> list[Any]:

@@ -39,8 +39,11 @@ from .io import (
 from .ipu import IpuCompiledProgram, IpuStrategy, ipu_shard_guard, set_ipu_shard
 from .metrics import accuracy, auc, ctr_metric_bundle
 from .places import cpu_places, cuda_places, device_guard, name_scope, xpu_places
+from .program_methods import install_program_methods
 from .variables import create_global_var, create_parameter, data
 from .weight_norm import WeightNormParamAttr
+
+install_program_methods()
 
 __all__ = [
     "BuildStrategy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from itertools import pairwise
@@ -41,9 +42,13 @@ class _Settings:
 
     _first: Mapping[str, Any] = {}
 
+    def __init_subclass__(cls) -> None:
+        for name, value in cls._first.items():
+            setattr(cls, name, value)
+
     def __init__(self) -> None:
         for name, value in self._first.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, copy.copy(value))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._first:

@@ -9,7 +9,8 @@ from .. import nn
 from ..base import names
 from ..base.errors import ArgumentTypeError, message
 from ..tensor.functions import dtype_name
-from ..tensor.program import checked_shape, declare, default_main_program
+from ..tensor.program import declare, default_main_program
+from ..tensor.program_block import checked_shape
 from ..tensor.variable import Variable
 
 

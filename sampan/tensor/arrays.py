@@ -65,9 +65,9 @@ class ArrayVariable(Variable):
         """What must stay from pass to pass of a loop."""
         return self.stop_gradient, None if self.element is None else self.element.sizes
 
-    def append(self, value: Any) -> None:
+    def append(self, var: Any) -> None:
         """Write a new last element."""
-        array_write(value, array_length(self), self)
+        array_write(var, array_length(self), self)
 
     def __repr__(self) -> str:
         return f"Variable({self.name}: an array of {self.dtype}, stop_gradient={self.stop_gradient})"

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _rt
 from ..base import dtypes
-from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, UnsupportedError, message
 from ..base.places import parse_place
 from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block
@@ -230,6 +230,25 @@ class Executor:
                 print(", ".join(f"{name}: {value}" for name, value in zip(names, results, strict=False)))
 
     infer_from_dataset = train_from_dataset
+
+    def start_heter_trainer(self, program: Any = None, scope: Scope | None = None, debug: bool = False, fetch_list: Any = None,
+                            fetch_info: Any = None, print_period: int = 100, fetch_handler: Any = None) -> None:  # fmt: skip
+        """Raises UnsupportedError: a Program runs on the devices of one kind."""
+        raise UnsupportedError(
+            message(
+                "Executor.start_heter_trainer()",
+                "a Program runs on the devices of one kind",
+                "use run(), or distributed training",
+            )
+        )
+
+    def split_program_by_device(self, program: Any) -> None:
+        """Raises UnsupportedError: a Program runs on the devices of one kind."""
+        raise UnsupportedError(
+            message(
+                "Executor.split_program_by_device()", "a Program runs on the devices of one kind", "build a Program for each part"
+            )
+        )
 
 
 def prepared(

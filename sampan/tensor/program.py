@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _rt
-from ..base import names
-from ..base.errors import ArgumentError, ArgumentTypeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, UnsupportedError, message
 from ..base.modes import in_dynamic_mode, set_dynamic_mode
 from ..base.places import parse_place
 from ..ir.builder import no_builder, set_outermost
 from ..ir.program import Block as OpBlock
 from ..ir.program import Op
-from ..ops.arguments import dtype_name
+from .program_block import ProgramBlock
 from .program_text import print_recorded
 from .recording import Recorder
 from .replay import FUNCTIONS, WRITES, Operand, map_attribute
 from .scope import global_scope
-from .variable import UNKNOWN, Variable
+from .variable import Variable
 
 
 class ParameterVariable(Variable):
@@ -164,10 +163,10 @@ class Program:
     @property
     def blocks(self) -> list[ProgramBlock]:
         """All blocks, the outermost first."""
-        found = [self.recorder.block]
-        for block in found:
-            found.extend(inner for op in block.ops for inner in op.blocks)
-        return [ProgramBlock(self, block, k) for k, block in enumerate(found)]
+        found = [(self.recorder.block, -1)]
+        for number, (block, _) in enumerate(found):
+            found.extend((inner, number) for op in block.ops for inner in op.blocks)
+        return [ProgramBlock(self, block, k, parent) for k, (block, parent) in enumerate(found)]
 
     def block(self, index: int) -> ProgramBlock:
         """The block of this number."""
@@ -190,6 +189,39 @@ class Program:
     def get_all_parameter_values(self, scope: Any = None) -> dict[str, Any]:
         """The trained Variables' tensors by name."""
         return self.state_dict("param", scope)
+
+    def get_output_value_by_name(self, name: str) -> Variable:
+        """The Variable of this name."""
+        return self.var(name)
+
+    def get_value_by_op_id(self, op_id: int) -> list[Any]:
+        """The Variables that the outermost block's statement of this number makes."""
+        ops = self.recorder.block.ops
+        if isinstance(op_id, bool) or not isinstance(op_id, int) or not 0 <= op_id < len(ops):
+            raise ArgumentError(message(f"get_value_by_op_id(): op_id={op_id!r}", f"the Program has {len(ops)} statements"))
+        return list(ops[op_id].outputs)
+
+    def global_seed(self, seed: int) -> None:
+        """Start the Program's random numbers from this seed."""
+        self.random_seed = seed
+
+    def set_parameters_from(self, other: Program, scope: Any = None) -> None:
+        """Give the trained Variables, in this scope, the values that another Program's have in the global one, by name."""
+        self.set_state_dict(other.state_dict("param"), scope)
+
+    def set_is_test_attr(self) -> None:
+        """Raises UnsupportedError: a Program is not changed by that."""
+        raise UnsupportedError(
+            message(
+                "Program.set_is_test_attr()", "a Program keeps the statements that it was built of", "use clone(for_test=True)"
+            )
+        )
+
+    def copy_to_block(self, mapping: Any, block: Any) -> None:
+        """Raises UnsupportedError: Programs are copied whole."""
+        raise UnsupportedError(
+            message("Program.copy_to_block()", "a block has names of its own", "use clone(), or build both parts in one Program")
+        )
 
     def get_parameter_value_by_name(self, name: str, scope: Any = None) -> Any:
         """The tensor of a trained Variable."""
@@ -268,70 +300,6 @@ class Program:
             if v is variable:
                 return tensor
         return scope.get(variable.name)
-
-
-@dataclass(frozen=True)
-class ProgramBlock:
-    """A block of a Program, seen from outside."""
-
-    program: Program
-    block: OpBlock
-    idx: int
-
-    @property
-    def ops(self) -> list[Op]:
-        """Its statements."""
-        return self.block.ops
-
-    @property
-    def vars(self) -> dict[str, Any]:
-        """Its Variables by name."""
-        found = {v.name: v for v in self.block.arguments} | {v.name: v for op in self.block.ops for v in op.outputs}
-        return {**self.program.variables, **found} if self.idx == 0 else found
-
-    def var(self, name: str) -> Any:
-        """The Variable of this name."""
-        return self.program.var(name) if self.idx == 0 else self.vars[name]
-
-    def has_var(self, name: str) -> bool:
-        """Whether it has a Variable of this name."""
-        return name in self.vars
-
-    def all_parameters(self) -> list[Any]:
-        """The trained Variables."""
-        return self.program.all_parameters()
-
-    def create_var(
-        self,
-        name: str | None = None,
-        shape: Any = (),
-        dtype: Any = "float32",
-        persistable: bool = False,
-        stop_gradient: bool = True,
-        **_: Any,
-    ) -> Variable:
-        """A new Variable without a value: to be assigned to, or fed."""
-        made = Variable(
-            dtype_name("create_var", dtype), checked_shape("create_var", shape), name or names.generate("tmp_var"), persistable=persistable,
-            stop_gradient=stop_gradient,
-        )  # fmt: skip
-        return self.program.add(made)
-
-
-def checked_shape(function: str, shape: Any) -> list[int]:
-    """The sizes, -1 for None. Raises for what is no shape."""
-    if not isinstance(shape, (list, tuple)):
-        raise ArgumentTypeError(
-            message(f"{function}(): shape is {shape!r}", "it must be a list or tuple of integers, -1 or None for unknown sizes")
-        )
-    sizes = []
-    for n in shape:
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < UNKNOWN):
-            raise ArgumentTypeError(
-                message(f"{function}(): shape holds {n!r}", "sizes are integers from 0 on, -1 or None for unknown ones")
-            )
-        sizes.append(UNKNOWN if n is None else n)
-    return sizes
 
 
 def copy_program(source: Program, keep: Callable[[Op], bool], for_test: bool) -> Program:

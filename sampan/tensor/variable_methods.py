@@ -169,14 +169,19 @@ def _matrix_transposed(self: Value) -> Any:
     return OPS["transpose"](self, [*range(self.ndim - 2), self.ndim - 1, self.ndim - 2])
 
 
-def append(self: Variable, value: Any) -> None:
+def append(self: Variable, var: Any) -> None:
     """Raises: only tensor arrays take elements."""
     raise UnsupportedError(
         message(f"{self.name}.append()", "it is no tensor array", "make one with paddle.tensor.create_array(dtype)")
     )
 
 
-def backward(self: Variable, grad_tensor: Any = None, retain_graph: bool = False) -> None:
+def numel(self: Variable, name: str | None = None) -> Any:
+    """How many elements it has, as a 0-D int64 Variable."""
+    return OPS["numel"](self)
+
+
+def backward(self: Variable, retain_graph: bool = False, grad_tensor: Any = None) -> None:
     """Raises: gradients of a Program are statements of it."""
     raise self.unknown("has no backward()", "use paddle.static.append_backward(loss) or paddle.static.gradients(targets, inputs)")
 
@@ -257,6 +262,45 @@ def _never(name: str, what: str) -> Callable[[Variable], bool]:
     return answer
 
 
+def gradient(self: Variable) -> Any:
+    """Raises: gradients of a Program are Variables of their own."""
+    raise self.unknown("holds no gradient", "fetch what paddle.static.gradients(targets, inputs) gives")
+
+
+def attr(self: Variable, name: str) -> Any:
+    """What it has under this name: ``stop_gradient``, ``persistable``, ``trainable``, ``need_clip`` ...
+
+    Raises:
+        ArgumentError: it has nothing of this name.
+    """
+    if name not in attr_names(self):
+        raise ArgumentError(message(f"{self.name} has no attribute {name!r}", f"it has {', '.join(attr_names(self))}"))
+    return getattr(self, name)
+
+
+def attr_names(self: Variable) -> list[str]:
+    """The names that ``attr`` takes."""
+    found = ("stop_gradient", "persistable", "trainable", "need_clip", "is_distributed", "optimize_attr", "regularizer")
+    return [name for name in found if hasattr(self, name)]
+
+
+def _refusing(name: str, why: str, fix: str) -> Callable[..., Any]:
+    def method(self: Variable, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(message(f"{self.name}.{name}()", why, fix))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Raises UnsupportedError: {why}."
+    return method
+
+
+_REFUSED = {
+    "pop": ("it is no tensor array", "use paddle.tensor.array_read"), "values": ("it is not sparse", "use the Variable itself"),
+    "indices": ("it is not sparse", "use paddle.nonzero"), "to_dense": ("it is dense", "use the Variable itself"),
+    "create_parameter": ("a parameter is a Variable of its own", "use paddle.static.create_parameter"),
+    "set_": ("a Program's Variables have no memory that could be replaced", "use set_value, or a new Variable"),
+    "resize_": ("a Program's Variables have no memory that could grow", "use reshape, or a new Variable"),
+}  # fmt: skip
+
 _NEVER = {
     "is_dist": "spread over processes", "is_selected_row_type": "a set of rows", "is_dense_tensor_array_type": "a tensor array",
     "is_sparse_coo_tensor_type": "sparse in coordinate form", "is_sparse_csr_tensor_type": "sparse in row form",
@@ -275,7 +319,7 @@ def install_variable_methods() -> None:
     plain.itemsize = property(element_size, doc=element_size.__doc__)
     for method in (
         get_device, clear_gradient, apply, set_value, get_value, copy_, fill_, zero_, requires_grad_, append, backward, register_hook,
-        get_defining_op, set_shape, to_string, cuda, new_full,
+        get_defining_op, set_shape, gradient, attr, attr_names, numel, *(_refusing(name, *told) for name, told in _REFUSED.items()), to_string, cuda, new_full,
         _new("new_zeros", 0, "zeros"), _new("new_ones", 1, "ones"), _new("new_empty", 0, "any values"),
     ):  # fmt: skip
         setattr(Variable, method.__name__, method)  # type: ignore[attr-defined]

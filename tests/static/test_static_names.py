@@ -387,4 +387,6 @@ def test_programs_count_what_they_hold_and_run_over_datasets(static_mode, capsys
 @pytest.mark.parametrize("kind", ["conv", "softmax", "pool", "first_step", "last_step", "expand"])
 def test_sequences_by_level_of_detail_are_refused_with_another_way(kind):
     with pytest.raises(NotImplementedError, match=f"(?s)sequence_{kind}.*levels of detail"):
-        getattr(static.nn, f"sequence_{kind}")(static.data("x", [None, 2]))
+        getattr(static.nn, f"sequence_{kind}")(
+            static.data("x", [None, 2]), *{"conv": [3], "pool": ["sum"], "expand": ["y"]}.get(kind, [])
+        )

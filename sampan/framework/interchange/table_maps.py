@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -287,7 +288,7 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", mode: str = "all") -> 
 
 @writes("prelu")
 def write_prelu(emit: Any, x: Any, weight: Any, data_format: str) -> Any:
-    mode = "all" if weight.numel == 1 else "channel"
+    mode = "all" if math.prod(weight.shape) == 1 else "channel"
     return emit(
         "prelu", {"X": x, "Alpha": weight}, {"data_format:s": "NHWC" if data_format[-1] == "C" else "NCHW", "mode:s": mode}
     )
