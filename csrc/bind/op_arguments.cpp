@@ -141,7 +141,9 @@ void OpCall::grow() {
 }
 
 OpCall::Encoded OpCall::refuse(size_t parameter, const char* wanted, PyObject* got) {
-  raise_argument_error(op, text_of(PyObject_Str, (*op.parameters)[parameter].name) + " must be " + wanted + ", not " + Py_TYPE(got)->tp_name);
+  const Tensor* tensor = unwrap(got);
+  const std::string what = tensor ? "the tensor " + layout_text(*tensor->layout) : got == Py_None ? "None" : std::string("a ") + Py_TYPE(got)->tp_name;
+  raise_argument_error(op, text_of(PyObject_Str, (*op.parameters)[parameter].name) + " must be " + wanted + ", not " + what);
   return Encoded::kError;
 }
 

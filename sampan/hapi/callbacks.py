@@ -13,11 +13,12 @@ import numpy as np
 from ..base.errors import ArgumentError, ArgumentTypeError, UnsupportedError, describe, message
 from ..optimizer.lr import LRScheduler as Schedule
 from ..optimizer.lr import ReduceOnPlateau
+from ..tensor.explained import Explained
 from .event_file import EventFile
 from .progress import Progress
 
 
-class Callback:
+class Callback(Explained):
     """The base of callbacks: define the methods that are of interest.
 
     ``self.model`` is the ``Model``, ``self.params`` a dict with ``batch_size``, ``epochs``, ``steps``, ``verbose`` and

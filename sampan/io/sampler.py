@@ -10,9 +10,10 @@ import numpy as np
 
 from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ..framework.arrays import to_array
+from ..tensor.explained import Explained
 
 
-class Sampler:
+class Sampler(Explained):
     """The base of samplers: define ``__iter__``, which gives indices, and ``__len__``.
 
     Args:

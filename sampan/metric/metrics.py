@@ -10,9 +10,10 @@ import numpy as np
 
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
 from ..framework.arrays import is_tensor, to_array, to_tensor
+from ..tensor.explained import Explained
 
 
-class Metric(abc.ABC):
+class Metric(Explained, abc.ABC):
     """The base of metrics: ``compute`` on a batch's tensors, ``update`` with what it returns, ``accumulate`` over all batches.
 
     Example:

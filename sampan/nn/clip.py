@@ -8,6 +8,7 @@ from typing import Any
 
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..tensor import OPS, Tensor
+from ..tensor.explained import Explained
 from ..tensor.functions import no_grad
 from ..tensor.runs import scaled_to_norm, squared_norm
 from ..tensor.selected_rows import merged, selected_places, with_values
@@ -15,7 +16,7 @@ from ..tensor.selected_rows import merged, selected_places, with_values
 Pairs = Sequence[tuple[Tensor, Tensor | None]]
 
 
-class ClipGradBase:
+class ClipGradBase(Explained):
     """The base of clipping rules: called on (parameter, gradient) pairs it gives pairs with clipped gradients.
 
     A pair whose gradient is None, or whose parameter has ``need_clip`` False, stays as it is.

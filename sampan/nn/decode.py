@@ -11,10 +11,11 @@ import numpy as np
 from ..base import nest
 from ..base.errors import ArgumentError, message
 from ..tensor import OPS, Tensor, share_array
+from ..tensor.explained import Explained
 from . import functional as F
 
 
-class Decoder:
+class Decoder(Explained):
     """What ``dynamic_decode`` runs: ``initialize`` and ``step``, and ``finalize`` where wanted."""
 
     def initialize(self, inits: Any) -> tuple[Any, Any, Any]:

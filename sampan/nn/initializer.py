@@ -16,6 +16,7 @@ from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..base.lazy import scipy_special as special
 from ..tensor import Tensor, to_tensor
+from ..tensor.explained import Explained
 from ..tensor.functions import no_grad
 from ..tensor.random import default_generator
 
@@ -40,7 +41,7 @@ def _fans(shape: Sequence[int]) -> tuple[int, int]:
     return shape[1] * field, shape[0] * field
 
 
-class Initializer:
+class Initializer(Explained):
     """The base of initializers: calling one on a parameter fills it. A subclass defines ``values``, or ``forward`` on the parameter itself."""
 
     def __call__(self, param: Tensor, block: Any = None) -> Tensor:

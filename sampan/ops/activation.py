@@ -287,6 +287,7 @@ def glu(x, axis=-1):
 def maxout(x, groups, axis=1):
     """The maximum over each of groups of ``groups`` channels. https://arxiv.org/abs/1302.4389"""
     ranked("maxout", "x", x, "channels", more=True)
+    x = floating(x)
     axis = normalized_axis("maxout", axis, x.ndim)
     if groups < 1 or x.shape[axis] % groups:
         raise ShapeError(f"maxout(): axis {axis} of {list(x.shape)} is no multiple of groups={groups}")

@@ -10,8 +10,8 @@ from ..base.errors import ArgumentTypeError, describe, message
 
 #: One integer.
 _INTEGER = frozenset(
-    """axis0 axis1 axis2 dim1 dim2 blank chunks col decimals diagonal divisor_override downscale_factor groups hop_length ignore_index ignore_value
-    index_num k length n n_fft niter nshards num num_classes num_columns num_groups num_rows offset r row seed seg_num shard_id size
+    """axis0 axis1 axis2 dim1 dim2 blank chunks col decimals deformable_groups diagonal divisor_override downscale_factor groups hop_length ignore_index ignore_value
+    index index_num k length n n_fft niter nshards num num_classes num_columns num_groups num_rows offset r row seed seg_num shard_id size
     start_axis stop_axis upscale_factor win_length""".split()
 )
 #: An integer, or a list of them: one for each axis.
@@ -26,7 +26,9 @@ _LIST = frozenset("dims ends offsets perm s split_sizes starts".split())
 #: Of windows: an integer, a list of them, of pairs, or a word.
 _PADDING = frozenset({"padding"})
 #: One real number.
-_NUMBER = frozenset("alpha beta correction end eps high low margin max_norm p padding_value rcond start step stop value".split())
+_NUMBER = frozenset(
+    "alpha beta correction dx end eps high low margin max_norm p padding_value rcond start step stop value".split()
+)
 
 
 def _is_integer(value: Any) -> bool:
@@ -40,8 +42,8 @@ def _are_integers(value: Any, depth: int = 1) -> bool:
 
 
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "flag": (lambda v: v is None or isinstance(v, int), "True or False"),
-    "text": (lambda v: v is None or isinstance(v, str), "a string"),
+    "flag": (lambda v: isinstance(v, int), "True or False"),
+    "text": (lambda v: isinstance(v, str), "a string"),
     "integer": (_is_integer, "an integer"),
     "integers": (_are_integers, "an integer or a list of integers"),
     "padding": (lambda v: isinstance(v, str) or _are_integers(v, 2), "an integer, a list of integers or of pairs, or a string"),
@@ -60,7 +62,7 @@ def kind_of(name: str, default: Any) -> str:
         return "number"
     if name == "p" and default is None:
         return ""
-    if name == "equation":
+    if name in ("equation", "reduce", "act"):
         return "text"
     if (name == "axes" and not isinstance(default, int)) or (
         name in ("stride", "strides") and default is inspect.Parameter.empty
@@ -76,8 +78,10 @@ def checked(operator: str, name: str, kind: str, default: Any, value: Any) -> An
     if kind in ("integer", "number", "flag"):
         while isinstance(value, (list, tuple)) and len(value) == 1:
             (value,) = value
+    if value is None and (kind == "flag" or name == "data_format"):
+        return default
     if value is default or is_fitting(value):
-        return value
+        return bool(value) if kind == "flag" else value
     if name in _WITH_GAPS and isinstance(value, (list, tuple)) and is_fitting([v for v in value if v is not None]):
         return value
     raise ArgumentTypeError(message(f"{operator}(): {name} is {describe(value)}", f"it must be {wanted}"))

@@ -202,8 +202,10 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
         raise DTypeError(message(f"shard_index() does not take {input.dtype}", "it takes integer types"))
     if nshards < 1 or not 0 <= shard_id < nshards:
         raise ArgumentError(f"shard_index(): shard_id {shard_id} must be in [0, {nshards})")
+    if index_num < 1:
+        raise ArgumentError(f"shard_index(): index_num is {index_num}; it must be positive")
     inside = p.bitwise_and(p.ge(input, 0), p.lt(input, index_num))
-    ids = p.require(input, inside, f"shard_index(): an id is outside of [0, {index_num})")
+    ids = p.require(input, inside, f"shard_index(): input holds ids outside of [0, {index_num})")
     size = -(-index_num // nshards)
     return p.select(p.eq(p.floordiv(ids, size), shard_id), p.mod(ids, size), ignore_value)
 

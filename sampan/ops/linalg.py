@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base import dtypes
-from ..base.errors import ArgumentError, ShapeError
+from ..base.errors import ArgumentError, DTypeError, ShapeError, message
 from ..base.lazy import scipy_linalg
 from ..ir.program import Value
 from . import primitives as p
@@ -318,6 +318,24 @@ def _unpacked(packed: Value) -> tuple[Value, Value]:
     return left, p.sub(right, p.lower(right, -1))
 
 
+def _check_factors(name: str, first: str, packed: Value, second: str, pivots: Value) -> None:
+    """Raise unless these may be an LU factorisation and its row exchanges."""
+    if packed.ndim < 2 or pivots.ndim != packed.ndim - 1 or pivots.shape[:-1] != packed.shape[:-2]:
+        raise ShapeError(
+            message(
+                f"{name}(): {first} is {list(packed.shape)} and {second} {list(pivots.shape)}",
+                "they must be [..., M, N] and [..., min(M, N)]",
+                "pass what lu() gives",
+            )
+        )
+    if dtypes.kind(pivots.dtype) not in "iu":
+        raise DTypeError(message(f"{name}(): {second} is {pivots.dtype}", "row exchanges are integers", "pass what lu() gives"))
+    if pivots.shape[-1] > packed.shape[-2]:
+        raise ShapeError(
+            f"{name}(): {second} is {list(pivots.shape)}; {first} of shape {list(packed.shape)} has {packed.shape[-2]} rows"
+        )
+
+
 @op(
     [_LA + "lu_unpack"],
     operands=("x", "y"),
@@ -327,6 +345,7 @@ def _unpacked(packed: Value) -> tuple[Value, Value]:
 )
 def lu_unpack(x, y, unpack_ludata=True, unpack_pivots=True):
     """(P, L, U) from lu's packed matrix x and row exchanges y."""
+    _check_factors("lu_unpack", "x", x, "y", y)
     left, right = _unpacked(floating(x))
     return p.pivot_matrix(y, x.shape[-2], left.dtype), left, right
 
@@ -344,6 +363,7 @@ def lu_solve(b, lu, pivots, trans="N"):
     """z with A @ z = b from A's lu factors; trans "T" or "C": with A transposed or adjoint."""
     if trans not in ("N", "T", "C"):
         raise ArgumentError(f"lu_solve(): trans is {trans!r}; it must be 'N', 'T' or 'C'")
+    _check_factors("lu_solve", "lu", lu, "pivots", pivots)
     b, packed = promoted(floating(b), floating(lu))
     exchange = p.pivot_matrix(pivots, packed.shape[-2], packed.dtype)
     if trans == "N":
@@ -474,7 +494,8 @@ def _householder_reference(x, tau):
 def householder_product(x, tau):
     """The first N columns of the product of the reflectors I - tau[k] v_k v_k^H, v_k below the diagonal of x [..., M, N], as geqrf gives them."""
     x, tau = promoted(floating(x), floating(tau))
-    if x.ndim < 2 or x.shape[-2] < x.shape[-1] or tau.shape[:-1] != x.shape[:-2] or tau.shape[-1] > x.shape[-1]:
+    is_fitting = x.ndim > 1 and tau.ndim == x.ndim - 1 and tau.shape[:-1] == x.shape[:-2]
+    if not is_fitting or x.shape[-2] < x.shape[-1] or tau.shape[-1] > x.shape[-1]:
         raise ShapeError(
             f"householder_product(): x is {list(x.shape)} and tau {list(tau.shape)}; x must be [..., M, N] with M >= N and tau [..., K <= N]"
         )
@@ -491,6 +512,15 @@ def householder_product(x, tau):
 def ormqr(x, tau, y, left=True, transpose=False):
     """Q @ y, or y @ Q with ``left=False``, Q the full product of the reflectors in x and tau (adjoint with ``transpose``): see householder_product."""
     x, tau, y = promoted(floating(x), floating(tau), floating(y))
+    is_fitting = x.ndim > 1 and x.ndim == y.ndim == tau.ndim + 1 and x.shape[:-2] == y.shape[:-2] == tau.shape[:-1]
+    if not is_fitting or tau.shape[-1] > x.shape[-1] or y.shape[-2 if left else -1] != x.shape[-2]:
+        raise ShapeError(
+            message(
+                f"ormqr(): x is {list(x.shape)}, tau {list(tau.shape)} and y {list(y.shape)}",
+                f"they must be [..., M, N], [..., K <= N] and {'[..., M, any]' if left else '[..., any, M]'} with left={bool(left)}",
+                "x and tau are what geqrf gives",
+            )
+        )
     order = range(tau.shape[-1])
     if left:
         return _reflected(x, tau, y, order if transpose else reversed(order), transpose)

@@ -62,6 +62,8 @@ def matrix_norm(x, p="fro", axis=(-2, -1), keepdim=False, dtype=None):
     x = floating(x)
     if dtype is not None:
         x = primitives.cast(x, dtype_name("matrix_norm", dtype))
+    if not isinstance(axis, (list, tuple)) or len(axis) != 2:
+        raise ArgumentError(message(f"matrix_norm(): axis is {axis!r}", "it must be a list of the two axes of the matrices"))
     rows, columns = (normalized_axis("matrix_norm", a, x.ndim) for a in axis)
     if rows == columns or x.ndim < 2:
         raise ShapeError(f"matrix_norm(): axis {list(axis)} must be two different axes of a tensor of shape {list(x.shape)}")

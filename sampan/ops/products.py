@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import dtypes
-from ..base.errors import ArgumentError, DTypeError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe, message
 from ..ir.program import Value
 from . import primitives as p
 from .arguments import broadcast, floating, matched, normalized_axis, promoted
@@ -213,6 +213,10 @@ def _contracted_axes(x: Value, y: Value, axes: Any) -> tuple[list[int], list[int
         if not 0 <= axes <= min(x.ndim, y.ndim):
             raise ArgumentError(f"tensordot(): axes {axes} is more than the axes of x {list(x.shape)} and y {list(y.shape)}")
         return list(range(x.ndim - axes, x.ndim)), list(range(axes))
+    if not isinstance(axes, (list, tuple)) or (len(axes) > 2 and any(isinstance(a, (list, tuple)) for a in axes)):
+        raise ArgumentTypeError(
+            message(f"tensordot(): axes is {describe(axes)}", "it must be a number of axes, a list of them, or two such lists")
+        )
     sides = [list(a) if isinstance(a, (list, tuple)) else [a] for a in axes]
     if sides and all(not isinstance(a, (list, tuple)) for a in axes):
         sides = [list(axes), list(axes)]

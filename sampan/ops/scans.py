@@ -168,6 +168,12 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
     for name, side in (("prepend", prepend), ("append", append)):
         if side is not None and side.weak:
             raise DTypeError(f"diff(): {name} is a number; it must be a tensor")
+        if side is not None and (
+            side.ndim != x.ndim or any(a != b for k, (a, b) in enumerate(zip(side.shape, x.shape, strict=True)) if k != axis)
+        ):
+            raise ShapeError(
+                message(f"diff(): {name} is {list(side.shape)} and x {list(x.shape)}", f"they may differ along axis {axis} only")
+            )
     x = p.concat(list(promoted(*(v for v in (prepend, x, append) if v is not None))), axis)
     for _ in range(min(n, x.shape[axis])):  # nothing is left after as many
         count = max(x.shape[axis] - 1, 0)

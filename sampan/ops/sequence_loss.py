@@ -134,11 +134,15 @@ def hsigmoid_loss(input, label, num_classes, weight, bias=None, path_table=None,
         )
     if (path_table is None) != (path_code is None):
         raise ArgumentError("hsigmoid_loss(): path_table and path_code must be given together")
+    if num_classes < 2:
+        raise ArgumentError(message(f"hsigmoid_loss(): num_classes is {num_classes}", "a tree has 2 classes at least"))
     n = x.shape[0]
     if path_table is None:
         ids = p.reshape(p.cast(label, "int64"), (n,))
         ids = p.require(
-            ids, p.bitwise_and(p.ge(ids, 0), p.lt(ids, num_classes)), f"hsigmoid_loss(): labels must be in [0, {num_classes - 1}]"
+            ids,
+            p.bitwise_and(p.ge(ids, 0), p.lt(ids, num_classes)),
+            f"hsigmoid_loss(): label holds ids outside of [0, {num_classes - 1}]",
         )
         node, code, is_used = _tree_paths(ids, num_classes)
     else:

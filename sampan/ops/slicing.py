@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import ArgumentError, ShapeError
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
 from ..ir.program import Value
 from . import primitives as p
 from .arguments import known_shape, normalized_axis
@@ -72,6 +72,12 @@ def sliced_block(name: str, x: Value, axes: Any, starts: Any, ends: Any, strides
     return tuple(first), tuple(size), tuple(step)
 
 
+def _require_integers(name: str, **given: Any) -> None:
+    for parameter, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ArgumentTypeError(message(f"{name}(): {parameter} is {describe(value)}", "it must be an integer"))
+
+
 @op(
     "narrow",
     operands=("input",),
@@ -83,6 +89,7 @@ def sliced_block(name: str, x: Value, axes: Any, starts: Any, ends: Any, strides
 )
 def narrow(input, dim, start, length):
     """``length`` slices along ``dim`` from ``start``."""
+    _require_integers("narrow", start=start, length=length)
     axis = normalized_axis("narrow", dim, input.ndim)
     size = input.shape[axis] if input.ndim else 0
     begin = start + size if start < 0 else start
@@ -169,6 +176,7 @@ def _unfold_reference(x, axis, size, step):
 )
 def unfold(x, axis, size, step):
     """Windows of ``size`` along ``axis`` every ``step``: the axis counts windows, a new last axis their elements."""
+    _require_integers("unfold", size=size, step=step)
     axis = normalized_axis("unfold", axis, x.ndim)
     length = x.shape[axis] if x.ndim else 1
     if step < 1 or size < 0 or size > length:

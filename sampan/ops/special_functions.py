@@ -43,8 +43,8 @@ def polygamma(x, n):
 )
 def multigammaln(x, p):
     """The logarithm of the multivariate gamma function of dimension p; x > (p - 1) / 2."""
-    if not 1 <= p <= 1000:
-        raise ArgumentError(f"multigammaln(): p is {p}; it must be in [1, 1000]")
+    if not isinstance(p, int) or not 1 <= p <= 1000:
+        raise ArgumentError(f"multigammaln(): p is {p!r}; it must be an integer in [1, 1000]")
     x = floating(x)
     total = add(lgamma(x), p * (p - 1) / 4 * math.log(math.pi))
     for j in range(1, p):

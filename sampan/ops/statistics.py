@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import dtypes
-from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
 from ..ir.program import Value
 from . import primitives as p
 from .arguments import dropped, floating, normalized_axes
@@ -385,6 +385,10 @@ def histogramdd(x, bins=10, ranges=None, density=False, weights=None):
         raise ShapeError(f"histogramdd(): x is {list(x.shape)}; it must be [N, D] with points")
     x = floating(x)
     depth = x.shape[1]
+    if ranges is not None and not (
+        isinstance(ranges, (list, tuple)) and all(isinstance(r, (int, float)) and not isinstance(r, bool) for r in ranges)
+    ):
+        raise ArgumentTypeError(message(f"histogramdd(): ranges is {describe(ranges)}", "it must be a list of numbers"))
     sizes = [_positive_bins("histogramdd", b) for b in (bins if isinstance(bins, (list, tuple)) else [bins] * depth)]
     if len(sizes) != depth or (ranges is not None and len(ranges) != 2 * depth):
         raise ArgumentError(message(f"histogramdd(): bins {bins} and ranges {ranges} do not fit points of {depth} coordinates"))

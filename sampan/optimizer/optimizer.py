@@ -14,6 +14,7 @@ from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..regularizer import L1Decay, WeightDecayRegularizer
 from ..static.backward import append_backward
 from ..tensor import OPS, Tensor
+from ..tensor.explained import Explained
 from ..tensor.functions import in_dynamic_mode, no_grad
 from ..tensor.program import default_startup_program
 from ..tensor.selected_rows import selected_places, to_dense
@@ -39,7 +40,7 @@ class Number:
     dtype: str = "float32"
 
 
-class Optimizer(CompatibleNames):
+class Optimizer(CompatibleNames, Explained):
     """The base of optimizers.
 
     Args:

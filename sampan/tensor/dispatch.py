@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -168,9 +169,24 @@ class Dispatcher:
             with paused_collector():  # a large Program is thousands of objects: walking them is up to a fifth of the time
                 return self._entry(args)
         except SampanError as error:
-            name_operator(error, self.op.__name__)
+            name_operator(error, *self._names)
+            self._add_received(error, args)
             add_user_location(error)
             raise
+
+    @property
+    def _names(self) -> list[str]:
+        """What the operator may be called in messages, first as users know it."""
+        public = [] if self.is_inplace else [path.rpartition(".")[2] for path in self.definition.api[:1]]
+        return [*dict.fromkeys([*public, self.op.__name__])]
+
+    def _add_received(self, error: SampanError, args: Sequence[Any]) -> None:
+        """Append what was received to an error's text that names none of the tensors."""
+        given = [(p, v) for p, v in zip(self.definition.parameters, args, strict=True) if p.kind != "attr" or v != p.default]
+        text = str(error)
+        if not any(re.search(rf"\b{re.escape(p.name)}\b", text) for p, v in given if p.kind != "attr" and v is not None):
+            shown = ", ".join(f"{p.name} = {_received(v)}" for p, v in given if p.name != "key")
+            error.args = (f"{text}\n  received: {shown}", *error.args[1:])
 
     def _entry(self, args: Sequence[Any]) -> Any:
         traced = self._trace(args)
@@ -216,11 +232,17 @@ class Dispatcher:
     def _refused(self, kind: type[SampanError], args: Sequence[Any], error: Exception) -> SampanError:
         """The error for arguments that the definition's own checks let through and its mathematics cannot take."""
         given = zip(self.definition.parameters, args, strict=True)
-        missing = next((p.name for p, v in given if p.kind == "tensor" and v is None and p.default is REQUIRED), None)
+        missing = next((p.name for p, v in given if p.kind == "tensor" and v is None and p.default is not None), None)
         if missing is not None:
-            return ArgumentTypeError(message(f"{self.op.__name__}(): {missing} is None", "it must be a tensor"))
+            return ArgumentTypeError(message(f"{self.op.__name__}(): {missing} is None", "it must be a tensor or a number"))
         shown = ", ".join(f"{p.name}={describe(v)}" for p, v in zip(self.definition.parameters, args, strict=True))
         return kind(message(f"{self.op.__name__}({shown}): an argument has a type or value that it does not take", str(error)))
+
+
+def _received(value: Any) -> str:
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (_rt.Tensor, Value)) for v in value):
+        return f"[{', '.join(map(describe, value[:4]))}{', ...' if len(value) > 4 else ''}]"
+    return describe(value)
 
 
 def make_entry(

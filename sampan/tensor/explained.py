@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _rt
-from ..base.errors import ArgumentTypeError, SampanError, describe, message
+from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describe, message
 from ..ir.program import Value
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,13 +51,55 @@ def explained(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def _misfit(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+class Explained:
+    """A base of public classes: when making one fails, and an argument is not what its annotation says, the error says so."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("__init__")
+        if own is not None and _is_own(cls):
+            cls.__init__ = _explained_init(cls, own)  # type: ignore[method-assign]
+
+
+def _is_own(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _explained_init(kind: type, function: F) -> F:
+    @functools.wraps(function)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            function(self, *args, **kwargs)
+        except _BY_TYPE as error:
+            is_inner = _is_own(type(self)) and type(self).__init__ is not init  # the subclass explains itself
+            if is_inner or isinstance(error, SampanError):
+                raise
+            name = (type(self) if _is_own(type(self)) else kind).__name__
+            text = _misfit(function, (self, *args), kwargs, name)
+            if text:
+                raise ArgumentTypeError(text) from error
+            refused = ArgumentTypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
+            raise refused(_received(name, function, (self, *args), kwargs, error)) from error
+
+    return init  # type: ignore[return-value]
+
+
+def _received(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> str:
+    given = list(inspect.signature(function).bind(*args, **kwargs).arguments.items())[1:]
+    shown = ", ".join(f"{parameter} = {describe(value)}" for parameter, value in given)
+    return message(f"{name}(): an argument has a type or value that it does not take", str(error), f"received: {shown}")
+
+
+def _misfit(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], called: str = "") -> str:
     """What is wrong with the first argument that does not fit its annotation; empty when all do."""
-    signature = inspect.signature(function)
+    signature, called = inspect.signature(function), called or function.__name__
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        return message(f"{function.__name__}(): {error}", f"it takes {signature}")
+        parameters = [p for p in signature.parameters.values() if p.name != "self"]
+        return message(
+            f"{called}(): {error}", f"it takes ({', '.join(str(p).split(':')[0].split('=')[0].strip() for p in parameters)})"
+        )
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
         annotation = inspect.formatannotation(parameter.annotation).strip("'")
@@ -66,7 +108,7 @@ def _misfit(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
             continue
         kinds = _alternatives(annotation)
         if not any(_fits(kind, value) for kind in kinds):
-            return message(f"{function.__name__}(): {name} is {describe(value)}", f"it must be {_wanted(kinds)}")
+            return message(f"{called}(): {name} is {describe(value)}", f"it must be {_wanted(kinds)}")
     return ""
 
 

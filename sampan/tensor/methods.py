@@ -145,6 +145,8 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 
 def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """A view of ``length`` elements along ``dim`` from ``start``; a negative start counts from the end."""
+    if isinstance(start, bool) or not isinstance(start, (int, np.integer, Tensor)):
+        raise ArgumentTypeError(message(f"narrow(): start is {start!r}", "it must be an integer"))
     axis, first = normalized_axis("narrow", dim, self.ndim), int(start)
     size = self.shape[axis] if self.ndim else 0
     if isinstance(length, bool) or not isinstance(length, int):

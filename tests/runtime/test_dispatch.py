@@ -67,9 +67,9 @@ class TestArguments:
             ((1,), {"x": 2}, "more than one value for 'x'"),
             ((1,), {"axsi": 2}, "no parameter 'axsi'; did you mean 'axis'"),
             ((1,), {"zzz": 2}, "no parameter 'zzz'"),
-            (("text",), {}, "x must be a Tensor, a number or an array of numbers, not str"),
-            (([1, 2],), {}, "x must be a Tensor, a number or an array of numbers, not list"),
-            ((1,), {"axis": {}}, "axis must be None, a bool, number, string, dtype, place, or a list of those, not dict"),
+            (("text",), {}, "x must be a Tensor, a number or an array of numbers, not a str"),
+            (([1, 2],), {}, "x must be a Tensor, a number or an array of numbers, not a list"),
+            ((1,), {"axis": {}}, "axis must be None, a bool, number, string, dtype, place, or a list of those, not a dict"),
         ],
     )
     def test_errors_name_the_op_and_the_parameter(self, args, kwargs, text):

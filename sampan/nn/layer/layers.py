@@ -16,6 +16,7 @@ from ...base.places import parse_place
 from ...tensor import Parameter, Tensor, to_tensor
 from ...tensor.convert import around, running_layer
 from ...tensor.convert.guards import settings_changed
+from ...tensor.explained import Explained
 from ...tensor.functions import dtype_name, no_grad
 from ...tensor.program import ParameterVariable
 from ...tensor.variable import Variable
@@ -29,7 +30,7 @@ def _snake_case(name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
 
 
-class Layer(LayerState, DeviceMoves):
+class Layer(LayerState, DeviceMoves, Explained):
     """The base of layers: holds parameters, buffers and sub-layers, and calls ``forward``.
 
     Args:

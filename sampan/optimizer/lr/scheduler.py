@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from ...base.errors import ArgumentError, ArgumentTypeError, describe, message
+from ...tensor.explained import Explained
 
 
 def real(
@@ -60,7 +61,7 @@ def function(owner: str, name: str, value: Any) -> Callable[..., float]:
     return value  # type: ignore[no-any-return]
 
 
-class LRScheduler:
+class LRScheduler(Explained):
     """A learning rate that changes with the number of ``step`` calls.
 
     To write a schedule of your own, derive from this class and define ``get_lr``, which may use ``self.base_lr``,
