@@ -388,7 +388,7 @@ class Optimizer(CompatibleNames, Explained):
     def _new_state(self, param: Tensor, group: Mapping[str, Any]) -> State:
         state = State()
         if self._wants_master(param):
-            state.master = self._states_made_by.master(param, self._key(param, "fp32_master"))
+            state.master = self._states_made_by.master(param, self._key(param, "fp32_master", is_master=False))
         dtype = "float32" if state.master is not None else param.dtype.name
         state.tensors = {key: self._initial(key, param, dtype) for key in self._state_starts}
         state.numbers = {key: self._first(number, group) for key, number in self._numbers.items()}
@@ -401,8 +401,15 @@ class Optimizer(CompatibleNames, Explained):
         """The first value of a state."""
         return self._states_made_by.full(self._key(param, key), list(param.shape), self._state_starts[key], dtype)
 
-    def _key(self, param: Tensor, state_name: str) -> str:
-        return f"{param.name}_{self._name + '_' if self._name else ''}{state_name}_0"
+    def _key(self, param: Tensor, state_name: str, is_master: bool | None = None) -> str:
+        """The name of a state; of a parameter with a master weight it is called after that, in Paddle as here."""
+        owner = param.name + ("_fp32_master_0" if (self._wants_master(param) if is_master is None else is_master) else "")
+        return f"{owner}_{self._name + '_' if self._name else ''}{state_name}_0"
+
+    def _given(self, param: Tensor, state_name: str, state_dict: Mapping[str, Any]) -> Any:
+        """The state of a state dict, with or without a master weight there; None where there is none."""
+        keys = (self._key(param, state_name, is_master) for is_master in (self._wants_master(param), False, True))
+        return next((state_dict[k] for k in keys if k in state_dict), None)
 
     def state_dict(self) -> dict[str, Any]:
         """All states by Paddle's names, with ``LR_Scheduler`` and ``master_weights`` where there are such."""
@@ -448,7 +455,7 @@ class Optimizer(CompatibleNames, Explained):
         masters = given.get("master_weights", {})
         for group in self._param_groups:
             for param in group["params"]:
-                if param.name in masters or any(self._key(param, name) in given for name in self._state_names()):
+                if param.name in masters or any(self._given(param, name, given) is not None for name in self._state_names()):
                     self._load_into(param, self._state_of(param, group))
         self._arranged_for = None
 
@@ -457,12 +464,12 @@ class Optimizer(CompatibleNames, Explained):
     def _load_into(self, param: Tensor, state: State) -> None:
         given = self._pending_state
         for name, target in state.tensors.items():
-            value = given.get(self._key(param, name))
+            value = self._given(param, name, given)
             if value is not None:
                 self._fill(self._key(param, name), target, value)
         state.numbers = dict(state.numbers)
         for name in state.numbers:
-            value = given.get(self._key(param, name))
+            value = self._given(param, name, given)
             if value is not None:
                 state.numbers[name] = float(np.asarray(value).reshape(-1)[0])
         master = given.get("master_weights", {}).get(param.name)

@@ -168,6 +168,13 @@ OPTIMIZERS = {
     "AdamW": lambda p, **o: paddle.optimizer.AdamW(0.1, parameters=p, **o),
     "Adagrad": lambda p, **o: paddle.optimizer.Adagrad(0.1, parameters=p, **o),
     "RMSProp": lambda p, **o: paddle.optimizer.RMSProp(0.1, parameters=p, **o),
+    "Adamax": lambda p, **o: paddle.optimizer.Adamax(0.1, parameters=p, **o),
+    "Adadelta": lambda p, **o: paddle.optimizer.Adadelta(0.1, parameters=p, **o),
+    "Lamb": lambda p, **o: paddle.optimizer.Lamb(0.1, parameters=p, **o),
+    "NAdam": lambda p, **o: paddle.optimizer.NAdam(0.1, parameters=p, **o),
+    "RAdam": lambda p, **o: paddle.optimizer.RAdam(0.1, parameters=p, **o),
+    "ASGD": lambda p, **o: paddle.optimizer.ASGD(0.1, parameters=p, **o),
+    "Rprop": lambda p, **o: paddle.optimizer.Rprop(0.1, parameters=p, **o),
 }
 
 

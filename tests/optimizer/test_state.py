@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from front.reference import needs_paddle, paddle_python
+from front.reference import ask_paddle, needs_paddle, paddle_python
 
 import sampan as paddle
 from sampan.base.errors import ArgumentTypeError, ShapeError
@@ -99,3 +99,93 @@ def test_a_state_of_another_model_is_refused():
         optimizer.set_state_dict({"refused_w_velocity_0": paddle.zeros([3])})
     with pytest.raises(ArgumentTypeError, match="set_state_dict"):
         optimizer.set_state_dict([1])
+
+
+MASTERS = ["SGD", "Momentum", "Adam", "AdamW", "Lamb", "ASGD", "Rprop"]
+    "SGD",
+    "Momentum",
+    "Adam",
+    "AdamW",
+    "Lamb",
+    "RMSProp",
+    "Adagrad",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "Adadelta",
+    "ASGD",
+    "Rprop",
+]
+
+
+@pytest.mark.parametrize("name", MASTERS)
+def test_states_of_master_weights_have_paddles_names_and_round_trip(name, tmp_path):
+    def made():
+        attr = paddle.ParamAttr(name="half.w_0", initializer=paddle.nn.initializer.Constant(1.0))
+        w = paddle.create_parameter([2, 3], "bfloat16", attr=attr)
+        return w, getattr(paddle.optimizer, name)(0.05, parameters=[w], multi_precision=True)
+
+    def step(w, optimizer, k):
+        w.grad = paddle.to_tensor(np.sin(np.arange(6) + k).reshape(2, 3)).astype("bfloat16")
+        optimizer.step()
+
+    w, optimizer = made()
+    for k in range(3):
+        step(w, optimizer, k)
+    state = optimizer.state_dict()
+    assert list(state["master_weights"]) == ["half.w_0"]
+    names = [key for key in state if key not in ("master_weights", "LR_Scheduler")]
+    assert all(key.startswith("half.w_0_fp32_master_0_") for key in names)
+    paddle.save(state, str(tmp_path / "o.pdopt"))
+    older = {key.replace("_fp32_master_0", ""): value for key, value in state.items()}
+    for found in (paddle.load(str(tmp_path / "o.pdopt")), older):
+        other, resumed = made()
+        other.set_value(w)
+        resumed.set_state_dict(found)
+        copy, whole = made()
+        copy.set_value(w)
+        whole.set_state_dict(state)
+        for k in range(3, 5):
+            step(other, resumed, k)
+            step(copy, whole, k)
+        np.testing.assert_array_equal(
+            resumed.state_dict()["master_weights"]["half.w_0"], whole.state_dict()["master_weights"]["half.w_0"]
+        )
+    for k in range(3, 5):
+        step(w, optimizer, k)
+    for key, value in optimizer.state_dict().items():
+        if key != "master_weights":
+            np.testing.assert_allclose(whole.state_dict()[key].numpy(), value.numpy(), rtol=1e-6, atol=1e-7, err_msg=key)
+    np.testing.assert_allclose(
+        whole.state_dict()["master_weights"]["half.w_0"], optimizer.state_dict()["master_weights"]["half.w_0"], rtol=1e-6
+    )
+
+
+@needs_paddle
+def test_paddles_states_of_master_weights_are_taken(tmp_path):
+    script = """
+import sys, numpy as np, paddle
+layer = paddle.nn.Layer()
+layer.w = paddle.create_parameter([2, 3], "float32", attr=paddle.ParamAttr(name="half.w_0", initializer=paddle.nn.initializer.Constant(1.0)))
+layer.to(dtype="bfloat16")
+opt = paddle.optimizer.Rprop(0.05, parameters=[layer.w], multi_precision=True)
+for k in range(2):
+    (layer.w * paddle.to_tensor(np.sin(np.arange(6) + k).reshape(2, 3)).astype("bfloat16")).sum().backward()
+    opt.step()
+    opt.clear_grad()
+paddle.save(opt.state_dict(), sys.argv[1])
+print("[]")
+"""
+    path = str(tmp_path / "theirs.pdopt")
+    ask_paddle(script, path)
+    theirs = paddle.load(path)
+    w = paddle.create_parameter([2, 3], "bfloat16", attr=paddle.ParamAttr(name="half.w_0"))
+    opt = paddle.optimizer.Rprop(0.05, parameters=[w], multi_precision=True)
+    opt.set_state_dict(theirs)
+    state = opt.state_dict()
+    assert set(theirs) - {"LR_Scheduler"} <= set(state)
+    for key in set(theirs) - {"LR_Scheduler", "master_weights"}:
+        np.testing.assert_allclose(
+            state[key].astype("float32").numpy(), theirs[key].astype("float32").numpy(), rtol=1e-2, err_msg=key
+        )
+    np.testing.assert_array_equal(state["master_weights"]["half.w_0"].numpy(), theirs["master_weights"]["half.w_0"].numpy())
