@@ -102,20 +102,6 @@ def test_a_state_of_another_model_is_refused():
 
 
 MASTERS = ["SGD", "Momentum", "Adam", "AdamW", "Lamb", "ASGD", "Rprop"]
-    "SGD",
-    "Momentum",
-    "Adam",
-    "AdamW",
-    "Lamb",
-    "RMSProp",
-    "Adagrad",
-    "Adamax",
-    "NAdam",
-    "RAdam",
-    "Adadelta",
-    "ASGD",
-    "Rprop",
-]
 
 
 @pytest.mark.parametrize("name", MASTERS)
