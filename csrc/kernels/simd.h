@@ -5,7 +5,7 @@
 #include <cstring>
 
 // Level 4 has 512-bit registers but these kernels keep 256-bit vectors: it still gains masked tails and 32 registers.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SAMPAN_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define SAMPAN_CLONES  // a sanitizer's runtime is not yet up when the loader resolves clones
