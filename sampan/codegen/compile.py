@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..base import flags
 from ..ir.program import Program
 from ..passes.expand_definitions import expand_definitions
 from ..passes.pipeline import run_passes
+from ..passes.recompute import memory_target, within_memory
 from .lower import lower
+
+
+#: Plans that are made before the smallest one is taken, where none fits a budget of memory.
+_MOST_TRIES = 6
 
 
 def compile_program(
@@ -37,5 +42,27 @@ def compile_program(
     if flags.dumps("program"):
         print(f"# program\n{program}", file=sys.stderr)
     is_interpreted = bool(flags.INTERPRET.value)
-    ready = expand_definitions(program) if is_interpreted else run_passes(program)
-    return lower(ready, input_layouts, view_outputs or {}, inplace or {}, output_layouts or {}, is_interpreted, shared_from)
+
+    def plan_within(target_bytes: int | None) -> Any:
+        with within_memory(target_bytes):
+            ready = expand_definitions(program) if is_interpreted else run_passes(program)
+        return lower(ready, input_layouts, view_outputs or {}, inplace or {}, output_layouts or {}, is_interpreted, shared_from)
+
+    plan, budget = plan_within(None), memory_target()
+    return plan if budget is None or is_interpreted or plan.arena_bytes <= budget else _least_recomputed(plan, budget, plan_within)
+
+
+def _least_recomputed(plan: Any, budget_bytes: int, plan_within: Callable[[int], Any]) -> Any:
+    """A Plan whose temporaries fit the budget, or the smallest that was found.
+
+    What waits in a Program is less than what its Plan allocates, so the target of the pass goes down until the Plan fits.
+    """
+    best, target = plan, float(budget_bytes)
+    for _ in range(_MOST_TRIES):
+        found = plan_within(int(target))
+        if found.arena_bytes < best.arena_bytes:
+            best = found
+        if best.arena_bytes <= budget_bytes or target < 1:
+            break
+        target *= min(0.8, budget_bytes / found.arena_bytes)
+    return best

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..base import dtypes
 from ..ir.program import Op, Value
+from .index_maps import operands_of
 from .natives import native_of
 from .trace import Leaf, Step, Trace
 
@@ -45,7 +46,7 @@ class Work:
     @property
     def reads(self) -> list[Value]:
         """The values it is computed from."""
-        values = list(self.op.inputs) if self.op is not None else []
+        values = list(operands_of(self.op)) if self.op is not None else []
         values += [leaf.value for t in self.traces for leaf in t.leaves]
         return values + [leaf.value for leaf in (self.epilogue.operands if self.epilogue is not None else ())]
 

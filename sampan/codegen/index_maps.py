@@ -34,6 +34,19 @@ def base_of(value: Value) -> Value:
     return value
 
 
+def memory_of(value: Value) -> Value:
+    """The value whose memory this one shows: its base, whatever it waits for besides."""
+    value = base_of(value)
+    while value.op is not None and value.op.name == "after":
+        value = base_of(value.op.inputs[0])
+    return value
+
+
+def operands_of(op: Op) -> tuple[Value, ...]:
+    """The values whose elements the Op reads."""
+    return op.inputs[:1] if op.name == "after" else op.inputs
+
+
 def view_base(value: Value, indices: Indices) -> tuple[Value, Indices] | None:
     """The value that a view at these indices shows, and where; None when a reshape joins or splits axes."""
     op = value.op

@@ -18,7 +18,7 @@ from ..ops.primitives.core import PRIMITIVES
 from .epilogues import BIAS_AXIS, Epilogue, Work, fuse_epilogues
 from .form_groups import Grouping, Unit
 from .host import copy_elements, host_function
-from .index_maps import Axis, base_of
+from .index_maps import Axis, base_of, memory_of, operands_of
 from .lower_kernels import DirectTarget, lower_trace
 from .lower_moves import MOVES
 from .natives import IN_PLACE_NATIVES, OPTIONAL_LAST_RESULT, native_of, output_strides
@@ -76,7 +76,7 @@ class Lowering:
         for v in self.program.outputs:
             self._need(needed, v)
         # what natives read is in memory for kernels too, those of later units included, which are walked first
-        in_memory = {id(base_of(v)) for unit in units if unit.op is not None for v in unit.op.inputs} | needed.keys()
+        in_memory = {id(base_of(v)) for unit in units if unit.op is not None for v in operands_of(unit.op)} | needed.keys()
         work: list[Work] = []
         for unit in reversed(units):
             traces = self._needs_of(unit, needed, in_memory)
@@ -110,7 +110,7 @@ class Lowering:
         if unit.op is not None:
             if not any(id(v) in needed for v in unit.op.outputs):
                 return None
-            for v in unit.op.inputs:
+            for v in operands_of(unit.op):
                 self._need(needed, v)
             return []
         group = unit.group
@@ -148,7 +148,7 @@ class Lowering:
         writes: dict[int, int] = {}
         for n, item in enumerate(work):
             for v in item.reads:
-                last_reads[id(base_of(v))] = n
+                last_reads[id(memory_of(v))] = n
             for trace in item.traces:
                 for v, _, _ in trace.stores:
                     writes.setdefault(id(v), n)
@@ -156,7 +156,7 @@ class Lowering:
                 writes.setdefault(id(item.op.outputs[0]), n)
         returned: dict[int, list[int]] = {}
         for k, v in enumerate(self.program.outputs):
-            returned.setdefault(id(base_of(v)), []).append(k)
+            returned.setdefault(id(memory_of(v)), []).append(k)
         counts = Counter(map(id, self.program.outputs))
         for j, i in inplace.items():
             value, target = self.program.outputs[j], self.writer.input_place(i)
@@ -189,6 +189,9 @@ class Lowering:
         if not op.inputs:  # numbers that are known now
             for v, array in zip(op.outputs, TABLE.evaluate(op, []), strict=True):
                 self.places[id(v)] = self.writer.constant(array)
+            return
+        if op.name == "after" and not self.is_interpreted:
+            self.places[id(op.outputs[0])] = self.place(op.inputs[0])
             return
         if op.name in MOVES and not self.is_interpreted:
             outputs = [self.writer.allocate(v.dtype, v.shape) for v in op.outputs]

@@ -86,7 +86,7 @@ def _pool(direction: str, kind: str, **more: Any) -> Spelling:
 
 #: Operators whose results lie channels-last, and those whose results lie as their first operand does.
 CHANNELS_LAST = ("conv", "conv_backward_data")
-AS_OPERAND = ("max_pool", "avg_pool", "avg_pool_backward", "max_unpool")
+AS_OPERAND = ("max_pool", "avg_pool", "avg_pool_backward", "max_unpool", "after")
 #: Operators whose last result natives leave out where nothing reads it, and the attribute that says so.
 OPTIONAL_LAST_RESULT = {"max_pool": "with_indices"}
 _SPELLINGS: dict[str, Spelling] = {

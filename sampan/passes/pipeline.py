@@ -19,6 +19,7 @@ from .fold_literals import fold_literals
 from .fold_scales import fold_scales
 from .merge_common import merge_common
 from .narrow_broadcasts import narrow_broadcasts
+from .recompute import recompute
 from .simplify_algebra import simplify_algebra
 
 Pass = Callable[[Program], Program]
@@ -33,6 +34,7 @@ PIPELINE: tuple[tuple[Pass, str], ...] = (
     (expand_picks, "one element of every row, in the row's own kernel; once constants show what is zero"),
     (merge_common, "forward and backward compute the same things; after simplifying, which makes Ops equal"),
     (drop_dead, "what the passes before have replaced, and gradients that nobody asked for"),
+    (recompute, "values that memory does not hold until their gradients; last, since equal Ops would be merged again"),
 )
 
 

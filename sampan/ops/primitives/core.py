@@ -22,7 +22,8 @@ class Primitive:
     """One primitive operator.
 
     family: ``map`` (elementwise, equal shapes), ``reduce`` (kept axes of length 1), ``view`` (metadata only), ``source`` (no tensor operand's data is read),
-    ``move`` (pad, concat, gather, scatter), ``native`` (hand-tuned, ``csrc/kernels``), ``host`` (NumPy or SciPy at run time).
+    ``move`` (pad, concat, gather, scatter), ``native`` (hand-tuned, ``csrc/kernels``), ``host`` (NumPy or SciPy at run time),
+    ``order`` (an operand as it is, once another is known).
     infer: the types of the outputs. evaluate: the outputs by NumPy, the oracle of all else.
     gradient: ``rule(op, *output_gradients)`` gives a gradient, or None, for every input; an output gradient is None when nothing depends on it.
     """
