@@ -13,7 +13,6 @@ from ..passes.pipeline import run_passes
 from ..passes.recompute import memory_target, within_memory
 from .lower import lower
 
-
 #: Plans that are made before the smallest one is taken, where none fits a budget of memory.
 _MOST_TRIES = 6
 
@@ -49,7 +48,9 @@ def compile_program(
         return lower(ready, input_layouts, view_outputs or {}, inplace or {}, output_layouts or {}, is_interpreted, shared_from)
 
     plan, budget = plan_within(None), memory_target()
-    return plan if budget is None or is_interpreted or plan.arena_bytes <= budget else _least_recomputed(plan, budget, plan_within)
+    return (
+        plan if budget is None or is_interpreted or plan.arena_bytes <= budget else _least_recomputed(plan, budget, plan_within)
+    )
 
 
 def _least_recomputed(plan: Any, budget_bytes: int, plan_within: Callable[[int], Any]) -> Any:
@@ -57,12 +58,12 @@ def _least_recomputed(plan: Any, budget_bytes: int, plan_within: Callable[[int],
 
     What waits in a Program is less than what its Plan allocates, so the target of the pass goes down until the Plan fits.
     """
-    best, target = plan, float(budget_bytes)
+    best, target = plan, max(budget_bytes, plan.arena_bytes * 0.6)
     for _ in range(_MOST_TRIES):
         found = plan_within(int(target))
         if found.arena_bytes < best.arena_bytes:
             best = found
-        if best.arena_bytes <= budget_bytes or target < 1:
+        if best.arena_bytes <= budget_bytes:
             break
-        target *= min(0.8, budget_bytes / found.arena_bytes)
+        target *= max(0.5, min(0.8, budget_bytes / found.arena_bytes))
     return best

@@ -11,6 +11,8 @@ from sampan.codegen.scalar_ops import find_op
 
 # A value that takes more than this many vector instructions to compute again is kept in scratch for later passes.
 _KEEP_ABOVE = 9.0
+#: Accumulators of a sum along the lanes, a vector each.
+_ROW_ACCUMULATORS = 2
 
 
 class Place(enum.Enum):
@@ -175,7 +177,9 @@ class _Planner:
         made = Pass(
             tuple(sorted(step)), tuple(sorted(lane)), tuple(sorted(restored)), (), tuple(reduces), step_stores, lane_stores, 1
         )
-        return dataclasses.replace(made, unroll=_unroll(self._pass_cost(made), len(reduces), 4))
+        # Along the lanes every copy is an accumulator: their number decides how a sum rounds, which must not depend on what else the pass computes.
+        fixed = _ROW_ACCUMULATORS if reduces and self.kernel.reduce_lane else 0
+        return dataclasses.replace(made, unroll=fixed or _unroll(self._pass_cost(made), len(reduces), 4))
 
     def _pass_cost(self, p: Pass) -> float:
         return sum(self.costs[k] for k in (*p.lane, *p.reduces, *p.lane_stores)) + len(p.restored)

@@ -89,7 +89,8 @@ class Reduction:
             take = self._beats(y, x) | (ties & (b[1] < a[1]))
             return [take.where(y, x), take.where(b[1], a[1])]
         if self.kind == "sum":
-            return [x + y]
+            with self.writer.exact():  # what is added may be a product here, and come from memory elsewhere
+                return [x + y]
         if self.kind == "prod":
             return [x * y]
         if self.kind in ("any", "all"):

@@ -16,9 +16,8 @@ from .trace import Leaf, Step, Trace
 
 #: The axis of the result that a bias has.
 BIAS_AXIS = {"matmul": -1, "conv": 1, "conv_backward_data": 1}
-_SAME_NAME = ("tanh", "sigmoid", "exp", "sqrt", "abs")
-#: What the result is multiplied by, and the epilogue's name for the product.
-_GATES = {"sigmoid": "silu", "ndtr": "gelu_erf"}
+#: Steps of one name. Functions stay in kernels, whose polynomials are accurate and have the same bits wherever they are fused.
+_SAME_NAME = ("sqrt", "abs")
 #: What natives do to float64 results.
 _OF_WIDE = ("relu", "linear", "add", "mul")
 
@@ -128,8 +127,6 @@ class _Chain:
     def after(self, at: int) -> tuple[int, str, int | None] | None:
         """The step after this one, its name as an epilogue, and the leaf that it takes."""
         users = self.users.get(at, [])
-        if len(users) == 2:
-            return self._gated(at, users)
         if len(users) != 1 or self.steps[users[0]].op != "map":
             return None
         user, name = self.steps[users[0]], str(self.steps[users[0]].attr)
@@ -151,25 +148,3 @@ class _Chain:
             return users[0], "relu", None
         text = {"mul": f"linear:{number!r}:0.0", "add": f"linear:1.0:{number!r}"}.get(name)
         return None if text is None or not math.isfinite(number) else (users[0], text, None)
-
-    def _is(self, step: int, name: str, *args: int | float) -> bool:
-        """Whether the step is this map of these steps (integers) and numbers (floats), in either order."""
-        found = self.steps[step]
-        if found.op != "map" or found.attr != name:
-            return False
-        have = [float(self.steps[a].attr) if self.steps[a].op == "const" else a for a in found.args]
-        return any(all(_agree(h, w) for h, w in zip(order, args, strict=True)) for order in (have, have[::-1]))
-
-    def _gated(self, at: int, users: list[int]) -> tuple[int, str, int | None] | None:
-        """The result times a function of itself."""
-        gate, product = users
-        if not self._is(product, "mul", at, gate) or self.users.get(gate) != [product]:
-            return None
-        name = next((text for function, text in _GATES.items() if self._is(gate, function, at)), None)
-        return None if name is None else (product, name, None)
-
-
-def _agree(have: object, wanted: int | float) -> bool:
-    if isinstance(wanted, float):
-        return isinstance(have, float) and math.isclose(have, wanted, rel_tol=1e-6)
-    return isinstance(have, int) and not isinstance(have, bool) and have == wanted

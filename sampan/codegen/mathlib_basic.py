@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 
 from sampan.codegen.llvm_text import Value
 from sampan.codegen.scalar_ops import scalar_op
@@ -23,10 +25,20 @@ def absolute(x: Value) -> Value:
     return x.writer.intrinsic("fabs", x)
 
 
+def _rounded(operation: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """The operation rounded by itself: a result must not depend on what else its kernel computes."""
+
+    def rounded(a: Value, b: Value) -> Value:
+        with a.writer.exact():
+            return operation(a, b)
+
+    return rounded
+
+
 scalar_op("neg", "iuf")(lambda x: -x)
-scalar_op("add", "iuf", 2)(lambda a, b: a + b)
-scalar_op("sub", "iuf", 2)(lambda a, b: a - b)
-scalar_op("mul", "iuf", 2)(lambda a, b: a * b)
+scalar_op("add", "iuf", 2)(_rounded(operator.add))
+scalar_op("sub", "iuf", 2)(_rounded(operator.sub))
+scalar_op("mul", "iuf", 2)(_rounded(operator.mul))
 scalar_op("div", "f", 2, cost=5)(lambda a, b: a / b)
 scalar_op("add", "b", 2)(lambda a, b: a | b)
 scalar_op("mul", "b", 2)(lambda a, b: a & b)

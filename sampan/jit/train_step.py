@@ -12,6 +12,7 @@ from ..optimizer.recorded import Form, append_update, form_of
 from ..tensor import Tensor
 from ..tensor.autocast import current_precision
 from ..tensor.functions import get_default_dtype, is_grad_enabled, set_grad_enabled
+from ..tensor.graph_runner import compiling
 from ..tensor.program import Program
 from ..tensor.program_gradients import append_gradients
 from ..tensor.traced import Traced
@@ -31,10 +32,14 @@ class TrainStep:
             ``amp.auto_cast``.
         optimizer: updates the parameters that the loss depends on, with its clipping, regularisation and learning-rate schedule. Stepping a scheduler
             stays with the caller.
+        memory_budget: bytes that the step's temporaries may take (parameters, optimizer state and results are none). Where they would take more, what
+            costs least for its size is computed again in backward, not kept from forward; the numbers stay the same, random ones too. What cannot be
+            reached is come near to. None: everything is kept.
 
     Raises:
         ShapeError: the loss has more than one element.
-        ArgumentError: the loss depends on no parameter of the optimizer.
+        ArgumentError: the loss depends on no parameter of the optimizer; the memory budget is not positive.
+        ArgumentTypeError: the memory budget is no integer.
         ConversionError: the function cannot be recorded, or changes Python objects in ways that later steps could not repeat.
 
     Example:
@@ -48,12 +53,20 @@ class TrainStep:
         True
     """
 
-    def __init__(self, function: Callable[..., Any], optimizer: Optimizer) -> None:
+    def __init__(self, function: Callable[..., Any], optimizer: Optimizer, memory_budget: int | None = None) -> None:
         if not callable(function):
             raise ArgumentTypeError(message(f"TrainStep(): function is a {type(function).__name__}", "it must be callable"))
         if not isinstance(optimizer, Optimizer):
             raise ArgumentTypeError(message(f"TrainStep(): optimizer is a {type(optimizer).__name__}", "it must be an Optimizer"))
-        self.function, self.optimizer = function, optimizer
+        if memory_budget is not None and (isinstance(memory_budget, bool) or not isinstance(memory_budget, int)):
+            raise ArgumentTypeError(
+                message(f"TrainStep(): memory_budget is {memory_budget!r}", "it must be a number of bytes, or None")
+            )
+        if memory_budget is not None and memory_budget < 1:
+            raise ArgumentError(
+                message(f"TrainStep(): memory_budget is {memory_budget}", "it must be at least 1 byte", "None keeps everything")
+            )
+        self.function, self.optimizer, self.memory_budget = function, optimizer, memory_budget
         self._recordings = Recordings(lambda: getattr(function, "__qualname__", type(function).__name__))
         self._form: Form | None = None
 
@@ -61,7 +74,7 @@ class TrainStep:
         """One step on these inputs; the loss, and what else the function returns."""
         traced, tensors = self._find(args, kwargs)
         numbers = [v for schedule in traced.program.schedules for v in schedule.advance()]
-        with set_grad_enabled(False):
+        with set_grad_enabled(False), compiling(memory_budget=self.memory_budget):
             return traced.run(tensors, numbers)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:

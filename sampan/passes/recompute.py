@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ..base import dtypes
@@ -26,6 +26,7 @@ _BYTE_NS, _PRODUCT_NS, _FUNCTION_NS = 0.1, 0.014, 0.5
 _NATIVE_NS = 2.0
 #: A value is no reason to compute again what has so few bytes.
 _LEAST_BYTES = 1024
+_MASKS = ("eq", "ne", "lt", "le", "gt", "ge")
 #: Families whose Ops act outside, or are data.
 _FIXED = ("host", "source", "literal")
 
@@ -65,17 +66,20 @@ class _Lives:
         self.made: dict[int, int] = {}
         self.last: dict[int, int] = {}
         self.values: dict[int, Value] = {}
+        read_whole: dict[int, int] = {}  # the last reader that is no kernel's expression
         for at, op in enumerate(program.ops):
-            for v in op.inputs:
+            family = PRIMITIVES[op.name].family
+            for v in op.inputs if family != "view" else ():
                 self.last[id(base_of(v))] = at
+                if family not in ("map", "reduce"):
+                    read_whole[id(base_of(v))] = at
             for v in op.outputs:
                 self.made[id(v)] = at
                 self.values[id(v)] = v
         for v in program.outputs:  # results lie in storages of their own, whatever is computed again
             self.made.pop(id(base_of(v)), None)
         self.peak = self._find_peak(len(program.ops))
-        crossing = [v for v in self.values.values() if self.crosses(v)]
-        self.waiting = [v for v in crossing if not self._is_fused(v)]
+        self.waiting = [v for v in self.values.values() if self.crosses(v) and not self._is_fused(v, read_whole)]
 
     def crosses(self, value: Value) -> bool:
         """Whether the value is made before the peak and read after it."""
@@ -95,30 +99,13 @@ class _Lives:
                 best, peak = total, at
         return peak
 
-    def _is_fused(self, value: Value) -> bool:
-        """Whether kernels compute the value where they read it, from what waits anyway."""
-        most_roots, most_steps = 2, 4
-        roots: set[int] = set()
-        steps, stack = 0, [value]
-        while stack:
-            v = base_of(stack.pop())
-            op = v.op
-            if op is None or PRIMITIVES[op.name].family in _FIXED or v.numel * 8 <= value.numel:
-                continue
-            if PRIMITIVES[op.name].family != "map" or (v is not value and self.crosses(v) and len(self._large_operands(v)) > 1):
-                if not self.crosses(v):
-                    return False
-                roots.add(id(v))
-                continue
-            steps += 1
-            if steps > most_steps:
-                return False
-            stack.extend(op.inputs)
-        return value.op is not None and PRIMITIVES[value.op.name].family == "map" and len(roots) <= most_roots
-
-    @staticmethod
-    def _large_operands(value: Value) -> list[Value]:
-        return [v for v in (value.op.inputs if value.op is not None else ()) if v.numel * 8 > value.numel]
+    def _is_fused(self, value: Value, read_whole: Mapping[int, int]) -> bool:
+        """Whether kernels rather compute the value again where they read it: a comparison of one tensor that waits anyway."""
+        op = value.op
+        if op is None or op.name not in _MASKS or read_whole.get(id(value), -1) > self.peak:
+            return False
+        large = {id(base_of(v)): base_of(v) for v in op.inputs if base_of(v).numel * 8 > value.numel}
+        return len(large) == 1 and all(self.crosses(v) for v in large.values())
 
 
 def base_of(value: Value) -> Value:

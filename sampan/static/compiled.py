@@ -14,7 +14,7 @@ import numpy as np
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..base.places import CPUPlace
 from ..tensor.executor import Prepared, checked_feed, checked_fetches, run_program
-from ..tensor.graph_runner import PASSES, GraphRunner, skipping
+from ..tensor.graph_runner import PASSES, GraphRunner, compiling
 from ..tensor.program import Program
 from ..tensor.replicate import replicate
 from ..tensor.scope import Scope, global_scope
@@ -56,6 +56,10 @@ class _Settings:
         wanted = type(self._first[name])
         if wanted is bool and not isinstance(value, bool):
             raise ArgumentTypeError(message(f"{type(self).__name__}.{name} = {value!r}", "it must be True or False"))
+        if name == "memory_budget" and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise ArgumentTypeError(
+                message(f"{type(self).__name__}.{name} = {value!r}", "it must be a number of bytes, 0 for any")
+            )
         if issubclass(wanted, Enum) and not isinstance(value, wanted):
             raise ArgumentTypeError(message(f"{type(self).__name__}.{name} = {value!r}", f"it must be a {wanted.__name__}"))
         object.__setattr__(self, name, value)
@@ -68,9 +72,10 @@ class _Settings:
 class BuildStrategy(_Settings):
     """How a Program is compiled. Each pass of the compiler is a setting of its name; False leaves it out.
 
-    Beside passes: ``reduce_strategy``, ``gradient_scale_strategy``, ``fuse_all_reduce_ops`` (aggregate what is ready in one node) and
-    ``debug_graphviz_path`` (write the graph of replicas there). PaddlePaddle's other settings choose among its own passes and kernels; they are
-    accepted, and what they ask for is decided by the compiler.
+    Beside passes: ``reduce_strategy``, ``gradient_scale_strategy``, ``fuse_all_reduce_ops`` (aggregate what is ready in one node),
+    ``memory_budget`` (bytes that temporaries may take, shared by the places; where they would take more, the pass ``recompute`` lets cheap values be
+    computed again in backward; 0: any number) and ``debug_graphviz_path`` (write the graph of replicas there). PaddlePaddle's other
+    settings choose among its own passes and kernels; they are accepted, and what they ask for is decided by the compiler.
 
     Example:
         >>> import sampan as paddle
@@ -87,6 +92,7 @@ class BuildStrategy(_Settings):
         "reduce_strategy": ReduceStrategy.AllReduce,
         "gradient_scale_strategy": GradientScaleStrategy.CoeffNumDevice,
         "fuse_all_reduce_ops": True,
+        "memory_budget": 0,
         "debug_graphviz_path": "",
         **dict.fromkeys(
             """build_cinn_pass fuse_elewise_add_act_ops fuse_gemm_epilogue fuse_dot_product_attention fuse_adamw fused_attention fused_feedforward
@@ -178,7 +184,7 @@ class CompiledProgram:
         fetches = checked_fetches(program, fetch_list)
         count = len(self._places)
         if count < 2:
-            with skipping(self._build.skipped()):
+            with compiling(self._build.skipped(), self._build.memory_budget or None):
                 results = run_program(program, checked_feed(program, feed), fetches, held, runners=self._runners)
         else:
             given = _joined(feed, count) if isinstance(feed, (list, tuple)) else feed
@@ -235,7 +241,7 @@ class _Replicated(Prepared):
         batches = {id(v) for v, is_divided in zip(single.block.arguments, self.divided, strict=True) if is_divided}
         graph = replicate(single.block, single.updates, batches, count)
         threads = execution.num_threads or count
-        runner = GraphRunner(graph, threads, build.skipped(), build.fuse_all_reduce_ops)
+        runner = GraphRunner(graph, threads, build.skipped(), build.fuse_all_reduce_ops, build.memory_budget // count or None)
         self.runner = runner
         self.path = build.debug_graphviz_path
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..ir.program import Op, Value
 from ..passes.pipeline import PIPELINE, skipping
+from ..passes.recompute import within_memory
 from .replicate import Replicas
 from .runner import Environment, NoGradient, Runner, Step, calling_step, has_effect, straight_pieces
 
 #: The passes that can be turned off, by name.
 PASSES = tuple(function.__name__ for function, _ in PIPELINE[1:])
+
+
+@contextmanager
+def compiling(skipped: Collection[str] = (), memory_budget: int | None = None) -> Iterator[None]:
+    """What this thread compiles inside the ``with`` block leaves these passes out, and lets temporaries take this many bytes, where recomputing allows."""
+    with skipping(skipped), within_memory(memory_budget):
+        yield
 
 
 class GraphRunner(Runner):
@@ -25,11 +33,15 @@ class GraphRunner(Runner):
         threads: how many nodes run at a time.
         skipped: passes that compiling leaves out.
         is_fused: aggregate everything that is ready together in one node, else each value in its own.
+        memory_budget: bytes that temporaries of a node may take; see ``compiling``.
     """
 
-    def __init__(self, graph: Replicas, threads: int, skipped: Sequence[str] = (), is_fused: bool = True) -> None:
+    def __init__(
+        self, graph: Replicas, threads: int, skipped: Sequence[str] = (), is_fused: bool = True, memory_budget: int | None = None
+    ) -> None:
         super().__init__(graph.block, graph.updates, "replica")
-        self.graph, self.threads, self.skipped, self.is_fused = graph, threads, tuple(skipped), is_fused
+        self.graph, self.threads, self.is_fused = graph, threads, is_fused
+        self.settings = tuple(skipped), memory_budget
         self.nodes: list[list[Op]] = []
         self.after: list[list[int]] = []
         self._missing: list[int] = []
@@ -55,7 +67,7 @@ class GraphRunner(Runner):
         return self.nodes
 
     def _build(self) -> list[Step]:
-        with skipping(self.skipped):
+        with compiling(*self.settings):
             steps = super()._build()
         makers = {id(v): n for n, node in enumerate(self.nodes) for op in node for v in op.outputs}
         readers: dict[int, set[int]] = {}
@@ -155,7 +167,7 @@ class _Run:
         try:
             with ExitStack() as stack:
                 stack.enter_context(NoGradient())
-                stack.enter_context(skipping(self.runner.skipped))
+                stack.enter_context(compiling(*self.runner.settings))
                 self.steps[n](self.environment)
             for m in self._complete(n):
                 self.runner._pool.submit(self._work, m)

@@ -306,11 +306,34 @@ def gelu(x):
 
 
 @pytest.mark.parametrize(
-    "activation", [relu, silu, gelu, p.tanh, p.sigmoid, p.neg, lambda x: p.mul(x, x), lambda x: p.add(p.mul(x, 0.5), 2)]
-)
-def test_a_linear_layer_and_its_activation_are_one_native(activation):
+    ("activation", "instructions"),
+    [
+        (relu, 1), (p.neg, 1), (lambda x: p.mul(x, x), 1), (lambda x: p.add(p.mul(x, 0.5), 2), 1),
+        (silu, 2), (gelu, 2), (p.tanh, 2), (p.sigmoid, 2),
+    ],
+)  # fmt: skip
+def test_a_native_finishes_a_linear_layer_and_kernels_compute_functions(activation, instructions):
     plan = check(lambda x, w, b: activation(p.add(p.matmul(x, w), b)), real(5, 6), real(6, 7), real(7))
-    assert plan.instruction_count == 1
+    assert plan.instruction_count == instructions
+
+
+def test_results_do_not_depend_on_what_a_kernel_computes_besides():
+    """Alone and beside others: products that feed sums, sums along rows after much or little work."""
+
+    def body(x, y):
+        product = p.mul(x, y)
+        total = p.add(product, y)
+        sums = p.reduce_sum(p.mul(p.exp(total), x), (1,))
+        return product, total, sums
+
+    arrays = [real(37, 300) / 8, real(37, 300) / 8]
+    together = run_compiled(build(body, *arrays), list(arrays))[0]
+    for k, found in enumerate(together):
+        (alone,) = run_compiled(build(lambda x, y, k=k: body(x, y)[k], *arrays), list(arrays))[0]
+        np.testing.assert_array_equal(alone, found)
+    (sums,) = run_compiled(build(lambda z, x: p.reduce_sum(p.mul(z, x), (1,)), *arrays), [np.exp(together[1]), arrays[0]])[0]
+    (plain,) = run_compiled(build(lambda v: p.reduce_sum(v, (1,)), arrays[0]), [np.exp(together[1]) * arrays[0]])[0]
+    np.testing.assert_array_equal(sums, plain)
 
 
 def test_a_residual_is_added_by_the_native():
