@@ -54,25 +54,38 @@ class Aliases:
         found[:] = [replace(v, is_base_reshaped=True) for v in found]
 
     def written(
-        self, target: Variable, new: Variable, again: Callable[[Op, Variable], Op], write: Callable[[Variable, Variable], None]
+        self,
+        target: Variable,
+        new: Variable,
+        again: Callable[[Op, Variable], Op],
+        write: Callable[[Variable, Variable], None],
+        is_seen: Callable[[Variable], bool],
     ) -> None:
-        """The target became another version: ``again(op, operand)`` repeats an Op on it, ``write`` makes a view another version."""
+        """The target became another version: ``again(op, operand)`` repeats an Op on it, ``write`` makes a view another version, ``is_seen`` says whether
+        a view can be used where the write is."""
         self._stale.pop(id(target), None)
         own = self._of_view.get(id(target))
         if own is not None:
             self._forget_family(own, target)
-        self._follow(target, new, again, write)
+        self._follow(target, new, again, write, is_seen)
 
     def _follow(
-        self, base: Variable, new: Variable, again: Callable[[Op, Variable], Op], write: Callable[[Variable, Variable], None]
+        self,
+        base: Variable,
+        new: Variable,
+        again: Callable[[Op, Variable], Op],
+        write: Callable[[Variable, Variable], None],
+        is_seen: Callable[[Variable], bool],
     ) -> None:
         for view in list(self._of_base.get(id(base), ())):
+            if not is_seen(view.view):
+                continue  # of a block that is closed, or another one
             if not view.is_certain:
                 self._stale.update((id(member), (member, base)) for member in self._family(view.view))
                 continue
             made: Any = again(view.op, new).outputs[0]
             write(view.view, made)
-            self._follow(view.view, made, again, write)
+            self._follow(view.view, made, again, write, is_seen)
 
     def _forget_family(self, own: _View, target: Variable) -> None:
         root = own.base

@@ -320,6 +320,7 @@ def copy_program(source: Program, keep: Callable[[Op], bool], for_test: bool) ->
             else:
                 found = v.like()
                 found.persistable = v.persistable
+            found.is_rebound = v.is_rebound
             mapping[id(v)] = new.adopt(found)
         return found
 
@@ -346,14 +347,11 @@ def copy_program(source: Program, keep: Callable[[Op], bool], for_test: bool) ->
         used = {id(v) for op in new.block.ops for v in op.inputs}
         new.block.ops[:] = [op for op in new.block.ops if op.name != "random_key" or id(op.outputs[0]) in used]
     produced = {id(v) for v in new.block.arguments} | {id(v) for op in new.block.ops for v in op.outputs}
-    for handle in source.variables.values():
-        current = old.versions.get(id(handle))
-        if current is not None and id(mapping.get(id(current))) in produced:
-            new.versions[id(mapping[id(handle)])] = mapping[id(current)]
-    for _, handle in old.tensors.values():
-        current = old.versions.get(id(handle))
-        if current is not None and id(mapping.get(id(current))) in produced:
-            new.versions[id(mapping[id(handle)])] = mapping[id(current)]
+    made_here = (v for op in old.block.ops for v in op.outputs)
+    for handle in (*source.variables.values(), *(v for _, v in old.tensors.values()), *made_here):
+        current, twin_handle = old.versions.get(id(handle)), mapping.get(id(handle))
+        if current is not None and twin_handle is not None and id(mapping.get(id(current))) in produced:
+            new.versions[id(twin_handle)] = twin_handle.latest = mapping[id(current)]
     if not for_test:
         made.schedules = [Schedule([copied(v) for v in s.variables], s.advance, s.optimizer) for s in source.schedules]
     return made

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _rt
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..ir.program import Value
 from ..ops.arguments import dtype_name
 from ..ops.primitives import broadcast_shapes
 from .build import OPS, composed
@@ -67,7 +68,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None 
         std: a number or a tensor.
         shape: of the result when both are numbers; one element by default.
     """
-    is_plain = not isinstance(mean, Tensor) and not isinstance(std, Tensor)
+    is_plain = not isinstance(mean, (Tensor, Value)) and not isinstance(std, (Tensor, Value))
     drawn = OPS["normal_draw"](mean, std, ([1] if shape is None else shape) if is_plain else None)
     return drawn if out is None else _written(out, drawn)
 
@@ -238,6 +239,8 @@ def standard_gamma(x: Tensor, name: str | None = None) -> Tensor:
 
 
 def _fill(x: Tensor, values: Tensor) -> Tensor:
+    if isinstance(x, Value):  # a Variable of a Program: from here on it is these
+        return x.copy_(values)  # type: ignore[attr-defined, no-any-return]
     _rt.copy_into(x, values)
     return x
 
@@ -268,10 +271,8 @@ def log_normal_(x: Tensor, mean: float = 1.0, std: float = 2.0, name: str | None
 def bernoulli_(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
     """Fill x with 1 at probability p, a number or a tensor that broadcasts to x, else 0; gives x, whose old elements do not count."""
     sizes = _sizes("bernoulli_", x)
-    probabilities = OPS["broadcast_to"](p, sizes) if isinstance(p, Tensor) else OPS["full"](sizes, p, "float32")
-    array = _array(probabilities)
-    _outside("bernoulli_", "p", array, ~((array >= 0) & (array <= 1)), "a probability in [0, 1]")
-    return _fill(x, OPS["bernoulli_draw"](probabilities, None))
+    probabilities = OPS["broadcast_to"](p, sizes) if isinstance(p, (Tensor, Value)) else OPS["full"](sizes, p, "float32")
+    return _fill(x, bernoulli(probabilities))
 
 
 def _uniform(name: str, x: Tensor) -> Tensor:

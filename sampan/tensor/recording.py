@@ -114,8 +114,15 @@ class Recorder(Builder):
 
     def write(self, target: Variable, new: Variable) -> None:
         """From here on, the target is the new Variable."""
-        self.root.aliases.written(target, new, self._again, self.set_version)
+        self.root.aliases.written(target, new, self._again, self.set_version, self._sees)
         self.set_version(target, new)
+
+    def _sees(self, variable: Variable) -> bool:
+        """Whether the Variable is of this recorder or one around it."""
+        recorder: Recorder | None = self
+        while recorder is not None and recorder is not variable.recorder:
+            recorder = recorder.parent
+        return recorder is not None
 
     def _again(self, op: Op, operand: Variable) -> Op:
         return self._append(op.name, (operand,), op.attributes)[0]
@@ -278,7 +285,7 @@ class Recorder(Builder):
         if not handles or not function.takes(attributes):
             return function.function(*args, **kwargs)
         inputs = [self.operand(v) for v in handles]
-        if function.rule is not None:
+        if function.rule is not None and function.rule(*bound.args, **bound.kwargs) is not None:
             attributes[DYNAMIC] = 0
         else:
             sizes = tuple(k for k, v in enumerate(inputs) if v.is_derived and (v.weak or k in listed))

@@ -50,7 +50,8 @@ class Operand:
 class RecordedFunction:
     """A public Python function that is recorded as one Op.
 
-    rule: its types, when data decides the sizes of its results. backward: appends its gradient, as the attribute ``BACKWARD`` does for one Op.
+    rule: its types, when data decides the sizes of its results; None where they do not for these arguments.
+    backward: appends its gradient, as the attribute ``BACKWARD`` does for one Op.
     """
 
     name: str
@@ -107,7 +108,7 @@ def expand_call(
     function = FUNCTIONS.get(name)
     with recording_gradients(), expander.ruled(RULES.get(attributes.get(PRECISION))):
         if function is not None:
-            return _expand_function(expander, function, own, inputs, probe, attributes.get(SIZES, ()))
+            return _expand_function(expander, function, own, inputs, probe, attributes)
         if name in PRIMITIVES:
             return expander.append(name, tuple(inputs), own).outputs
         definition = operator_named(name)
@@ -139,18 +140,18 @@ def _expand_function(
     own: dict[str, Any],
     inputs: Sequence[Value],
     probe: int | None,
-    sizes: Sequence[int],
+    attributes: dict[str, Any],
 ) -> Any:
     used = 1 + max((v.index for v in nest.flatten(_plain(own)) if isinstance(v, Operand)), default=-1)
     if len(inputs) > used:  # the last inputs are the keys that it draws
         expander.keys = iter(inputs[used:])
     given: list[Any] = list(inputs)
-    for k in sizes:
+    for k in attributes.get(SIZES, ()):
         given[k] = _number_of(expander, function.name, inputs[k], probe)
     arguments = map_attribute(own, lambda v: given[v.index] if isinstance(v, Operand) else v)
     bound = inspect.BoundArguments(function.signature, dict(arguments))  # type: ignore[arg-type]
     try:
-        if function.rule is None:
+        if function.rule is None or DYNAMIC not in attributes:
             return function.function(*bound.args, **bound.kwargs)
         if probe is None:
             raise IRError(f"{function.name} depends on data and cannot be compiled")
@@ -222,6 +223,7 @@ class Replay:
 
     def _expand(self, key: Op, name: str, attributes: dict[str, Any], inputs: list[Value]) -> _Expansion:
         start = len(self.expander.block.ops)
+        self.expander.versions = {}  # an Op takes the versions that it was recorded with, whatever is written before it in this piece
         result = expand_call(self.expander, name, attributes, inputs)
         outputs = values_of(self.expander, attributes, inputs, result)
         found = self._expansions[id(key)] = _Expansion(inputs, self.expander.block.ops[start:], outputs)
@@ -241,6 +243,16 @@ class Replay:
         wanted = [found.inputs[k] for k in attributes[WANTED]]
         result = accumulate_gradients(self.expander, block, found.outputs, given, wanted)
         return [p.full(tuple(v.shape), 0, v.dtype) if g is None else g for g, v in zip(result, wanted, strict=True)]
+
+
+def decided_by_data(rule: TypeRule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a function whose results, or what it does, data decides: where it is recorded, it runs at once. ``rule``: see ``recordable``."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(function, "data_rule", rule)  # noqa: B010
+        return function
+
+    return mark
 
 
 def recordable(name: str, rule: TypeRule | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

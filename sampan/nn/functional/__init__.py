@@ -24,7 +24,7 @@ from .sequences import *  # noqa: E402, F403
 
 for _name, _value in list(globals().items()):
     if isinstance(_value, FunctionType) and _value.__module__.startswith(__name__ + "."):
-        globals()[_name] = recordable(f"nn.functional.{_name}")(explained(_value))
+        globals()[_name] = recordable(f"nn.functional.{_name}", getattr(_value, "data_rule", None))(explained(_value))
 
 __all__ = ["diag_embed", "flash_attention", "tanh", "tanh_"]
 __all__ += [

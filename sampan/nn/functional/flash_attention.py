@@ -9,6 +9,7 @@ import numpy as np
 
 from ...base.errors import ArgumentError, ShapeError, message
 from ...tensor import OPS, Tensor, share_array
+from ...tensor.replay import decided_by_data
 from .inputs import dropout as drop
 
 
@@ -314,6 +315,7 @@ def _window_mask(rows: int, columns: int, window_size: int | tuple[int, int], ca
     return share_array((gap >= -before) & (gap <= (0 if causal else after)))
 
 
+@decided_by_data(lambda query, *_, **__: (query.dtype, tuple(query.shape)))
 def sparse_attention(
     query: Tensor,
     key: Tensor,

@@ -10,8 +10,10 @@ from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeEr
 from ...tensor import OPS, Tensor, share_array
 from ...tensor.functions import dtype_name
 from ...tensor.random import default_generator
+from ...tensor.replay import decided_by_data
 
 
+@decided_by_data(lambda x, num_classes=-1, name=None: ("float32", (*x.shape, -1)) if num_classes == -1 else None)
 def one_hot(x: Tensor, num_classes: int = -1, name: str | None = None) -> Tensor:
     """float32 [..., num_classes]: 1 at each id, 0 elsewhere.
 
@@ -38,6 +40,11 @@ def one_hot(x: Tensor, num_classes: int = -1, name: str | None = None) -> Tensor
     return OPS["one_hot"](x, num_classes)
 
 
+@decided_by_data(
+    lambda x, maxlen=None, dtype="int64", name=None: (
+        (dtype_name("sequence_mask", dtype), (*x.shape, -1)) if maxlen is None else None
+    )
+)
 def sequence_mask(x: Tensor, maxlen: int | None = None, dtype: Any = "int64", name: str | None = None) -> Tensor:
     """[..., maxlen]: 1 at positions below each length, 0 from there on.
 
@@ -57,6 +64,7 @@ def sequence_mask(x: Tensor, maxlen: int | None = None, dtype: Any = "int64", na
     return OPS["length_mask"](x, width, dtype_name("sequence_mask", dtype))
 
 
+@decided_by_data(lambda ids, parents: (ids.dtype, tuple(ids.shape)))
 def gather_tree(ids: Tensor, parents: Tensor) -> Tensor:
     """The sequences of a beam search, traced back from their ends.
 
@@ -84,6 +92,7 @@ def gather_tree(ids: Tensor, parents: Tensor) -> Tensor:
     return share_array(result)
 
 
+@decided_by_data(lambda label, *_, **__: ((label.dtype, tuple(label.shape)), (label.dtype, (-1,))))
 def class_center_sample(label: Tensor, num_classes: int, num_samples: int, group: Any = None) -> tuple[Tensor, Tensor]:
     """The classes that occur, filled up with others at random, and the labels counted among them.
 
