@@ -8,11 +8,12 @@ from .. import tensor
 from ..base.errors import ArgumentError, AutogradError, message
 from ..optimizer import Optimizer
 from ..tensor import OPS, Tensor
+from ..tensor.explained import Explained
 from ..tensor.functions import no_grad
 from ..tensor.runs import unscale
 
 
-class AmpScaler:
+class AmpScaler(Explained):
     """Scales losses, unscales gradients, skips steps whose gradients are not finite, and adapts the scale.
 
     Args:

@@ -108,7 +108,12 @@ class Accuracy(Metric):
 
     def update(self, correct: Any, *args: Any) -> Any:
         """Take in what ``compute`` returned; gives the accuracy of this batch alone."""
-        rows = to_array(correct).reshape(-1, np.shape(correct)[-1] if np.ndim(correct) else 1)
+        array = to_array(correct)
+        if array.dtype.kind not in "biuf":
+            raise ArgumentTypeError(
+                message(f"Accuracy.update(): correct is {describe(correct)}", "it must hold numbers", "pass what compute() gives")
+            )
+        rows = array.reshape(-1, np.shape(correct)[-1] if np.ndim(correct) else 1)
         found = [float(rows[:, :k].sum()) for k in self.topk]
         for i, value in enumerate(found):
             self.total[i] += value

@@ -57,6 +57,7 @@ class OpDef:
     updates: tuple[str, ...] = ()
     creates: bool = False
     takes_positional_out: bool = False
+    title: str = ""
     aliases: dict[str, str] = field(default_factory=dict)
     tolerance: float = 1.0
     tests: str = "all"
@@ -260,6 +261,7 @@ def op(
     updates: Sequence[str] = (),
     creates: bool = False,
     takes_positional_out: bool = False,
+    title: str = "",
     aliases: dict[str, str] | None = None,
     tolerance: float = 1.0,
     tests: str = "all",
@@ -282,6 +284,7 @@ def op(
         creates: the public form also takes ``device``, ``requires_grad`` and ``pin_memory``, and a shape as separate integers.
         updates: the operands that the outputs, in order, are written back into (an optimizer's step).
         takes_positional_out: ``out`` may also be given by position, after the parameters, as Paddle has it.
+        title: what messages call an operator that users do not call by name, such as ``tensor[...] = value``.
         aliases: other accepted keyword names, to the parameters' own; ``input``, ``other`` and ``dim`` stand for x, y and axis without being named.
         tolerance: how much wider than usual the tests' tolerance is.
         tests: ``all``, or words of what to leave out: ``nograd`` (no gradient check), ``noempty``, ``noscalar``.
@@ -329,6 +332,7 @@ def op(
             tuple(updates),
             creates,
             takes_positional_out,
+            title,
             spellings | (aliases or {}),
             tolerance,
             tests,

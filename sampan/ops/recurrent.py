@@ -24,7 +24,7 @@ def _product(x, weight):
     if weight.ndim != 2 or x.ndim < 1 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(
             message(
-                f"recurrent cell: the input is {list(x.shape)} and its weight {list(weight.shape)}",
+                f"the input is {list(x.shape)} and its weight {list(weight.shape)}",
                 f"the last axis of the input must be {weight.shape[-1]}",
                 "check input_size and hidden_size",
             )
@@ -51,6 +51,7 @@ def _kept(new, old, mask):
 
 
 @op(
+    title="recurrent cell",
     operands=("x", "weight", "bias"),
     reference=lambda x, w, b=0: x @ w.T + b,
     samples=[(real(3, 2, 4), real(5, 4), real(5)), (real(3, 4), real(2, 4))],
@@ -62,6 +63,7 @@ def gate_inputs(x, weight, bias=None):
 
 
 @op(
+    title="recurrent cell",
     operands=("gates", "h", "weight", "bias", "mask"),
     reference=lambda g, h, w, b: np.tanh(g + h @ w.T + b),
     samples=[(real(2, 3), real(2, 3), real(3, 3), real(3))],
@@ -80,6 +82,7 @@ def _lstm_reference(g, h, c, w, b):
 
 
 @op(
+    title="recurrent cell",
     operands=("gates", "h", "c", "weight", "bias", "projection", "mask"),
     reference=_lstm_reference,
     samples=[(real(2, 12), real(2, 3), real(2, 3), real(12, 3), real(12))],
@@ -108,6 +111,7 @@ def _gru_reference(g, h, w, b):
 
 
 @op(
+    title="recurrent cell",
     operands=("gates", "h", "weight", "bias", "mask"),
     reference=_gru_reference,
     samples=[(real(2, 9), real(2, 3), real(9, 3), real(9))],
@@ -148,6 +152,7 @@ def _layer_reference(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None, w_ho=None, lengt
 
 @op(
     operands=("x", "h", "c", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_ho", "lengths"),
+    title="recurrent layer",
     reference=_layer_reference,
     samples=[
         (real(3, 2, 4), real(2, 3), None, real(3, 4), real(3, 3), real(3), real(3)),

@@ -9,6 +9,7 @@ from .samples import integer, real
 
 
 @op(
+    title="tensor[...]",
     operands=("x",),
     is_view=True,
     reference=lambda x, starts, sizes, steps, dropped_axes, new_axes: x[::-1, 1][None],
@@ -32,7 +33,7 @@ def _filled(target_shape, value, dtype):
     return p.broadcast_to(p.cast(value, dtype), tuple(target_shape))
 
 
-@op(operands=("x", "value"), inplace="put_slices_", tests="nograd noempty")
+@op(operands=("x", "value"), inplace="put_slices_", title="tensor[...] = value", tests="nograd noempty")
 def put_slices(x, value, starts, sizes, steps, dropped_axes, new_axes):
     """x with the slices that ``take_slices`` takes replaced by value."""
     shape = [n for k, n in enumerate(sizes) if k not in dropped_axes]
@@ -68,6 +69,7 @@ def _place(rank, index_rank, axes, first):
 
 
 @op(
+    title="tensor[...]",
     operands=("x", "indices"),
     lists=("indices",),
     reference=lambda x, indices, axes, in_place: x[:, indices[0], indices[1]],
@@ -84,7 +86,13 @@ def take_indices(x, indices, axes, in_place):
     return p.transpose(y, _place(y.ndim, index_rank, axes, in_place))
 
 
-@op(operands=("x", "indices", "value"), lists=("indices",), inplace="put_indices_", tests="nograd noempty")
+@op(
+    operands=("x", "indices", "value"),
+    lists=("indices",),
+    inplace="put_indices_",
+    title="tensor[...] = value",
+    tests="nograd noempty",
+)
 def put_indices(x, indices, value, axes, in_place, mode="set"):
     """x with what ``take_indices`` takes replaced by value, or value added to it (mode ``add``); of several writers of a place the last one wins."""
     index, index_rank = _stacked(indices)

@@ -164,6 +164,8 @@ def _without_tensors(data: Any) -> Any:
 
 
 def _require_supported(array: np.ndarray[Any, Any]) -> None:
+    if array.dtype.kind in "US":
+        raise DTypeError(message("to_tensor(): the data holds text", "tensors hold numbers", "turn words into ids first"))
     if array.dtype.name not in _rt.dtypes:
         raise DTypeError(
             message(

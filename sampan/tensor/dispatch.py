@@ -177,14 +177,19 @@ class Dispatcher:
     @property
     def _names(self) -> list[str]:
         """What the operator may be called in messages, first as users know it."""
+        if self.definition.title:
+            return [self.definition.title]
         public = [] if self.is_inplace else [path.rpartition(".")[2] for path in self.definition.api[:1]]
         return [*dict.fromkeys([*public, self.op.__name__])]
 
     def _add_received(self, error: SampanError, args: Sequence[Any]) -> None:
         """Append what was received to an error's text that names none of the tensors."""
         given = [(p, v) for p, v in zip(self.definition.parameters, args, strict=True) if p.kind != "attr" or v != p.default]
+        if self.definition.title:  # its settings are no arguments of the user's
+            given = [(p, v) for p, v in given if p.kind != "attr" and v is not None]
         text = str(error)
-        if not any(re.search(rf"\b{re.escape(p.name)}\b", text) for p, v in given if p.kind != "attr" and v is not None):
+        said = text.removeprefix(self.definition.title)
+        if not any(re.search(rf"\b{re.escape(p.name)}\b", said) for p, v in given if p.kind != "attr" and v is not None):
             shown = ", ".join(f"{p.name} = {_received(v)}" for p, v in given if p.name != "key")
             error.args = (f"{text}\n  received: {shown}", *error.args[1:])
 

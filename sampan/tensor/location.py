@@ -35,8 +35,9 @@ def add_user_location(error: Exception) -> None:
 def name_operator(error: Exception, *names: str) -> None:
     """Put the operator's first name before an error's text that begins with none of its names (or with that of its form without an underscore)."""
     text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-    if text and not any(re.match(rf"{re.escape(name.rstrip('_'))}_?\(", text) for name in names):
-        error.args = (f"{names[0]}(): {text}", *error.args[1:])
+    if text and not any(re.match(rf"{re.escape(name.rstrip('_'))}(_?\(|:)", text) for name in names):
+        called = f"{names[0]}()" if names[0].isidentifier() else names[0]
+        error.args = (f"{called}: {text}", *error.args[1:])
 
 
 def user_layer() -> str:

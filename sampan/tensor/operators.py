@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _rt
 from ..ir.program import Value
+from ..ops.arguments import dtype_name
 from .autograd import tensor_backward
 from .build import OPS
 
@@ -20,7 +21,7 @@ OPERATOR_NAMES = {
 
 def convert_(self: Any, name: str) -> Any:
     """Change the tensor itself to another dtype; its history is lost. Gives the tensor."""
-    _rt.rebind(self, _rt.copy(self, name))
+    _rt.rebind(self, _rt.copy(self, dtype_name("convert_", name)))
     return self
 
 

@@ -35,9 +35,19 @@ def set_value(self: Tensor, value: Any) -> None:
     _rt.copy_into(self, source)
 
 
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
+
+
 def copy_(self: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Overwrite the elements by those of another tensor, broadcast to this one's shape, outside of any gradient; gives this tensor."""
     source = other.detach() if isinstance(other, Tensor) else to_tensor(other)
+    if not _broadcasts(source.shape, self.shape):
+        raise ShapeError(
+            message(
+                f"copy_(): other has shape {list(source.shape)} and the tensor {list(self.shape)}", "other must broadcast to it"
+            )
+        )
     with no_grad():
         _rt.copy_into(self, OPS["broadcast_to"](source, list(self.shape)) if list(source.shape) != list(self.shape) else source)
     return self

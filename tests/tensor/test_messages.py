@@ -160,3 +160,32 @@ def test_a_layer_of_ones_own_is_explained_where_it_calls_the_frameworks():
 
     with pytest.raises(IndexError, match="list index out of range"):
         Broken()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda x: x.__setitem__(0, paddle.ones([5])),
+            r"tensor\[\.\.\.\] = value: .*received: x = float32\[3, 3\], value = float32\[5\]\n",
+        ),
+        (lambda x: x.__setitem__(([0, 1], [0, 1]), paddle.ones([5])), r"tensor\[\.\.\.\] = value: .*value = float32\[5\]\n"),
+        (lambda x: x.__setitem__(0, "a"), r"the data holds text"),
+        (lambda x: x.copy_(paddle.ones([7])), r"copy_\(\): other has shape \[7\] and the tensor \[3, 3\]"),
+        (lambda x: x.convert_("text"), r"convert_\(\): 'text' is no dtype"),
+        (lambda x: paddle.nn.LSTM(4, 2)(x), r"RNN: inputs|recurrent layer: "),
+        (
+            lambda x: paddle.nn.LSTM(4, 2)(paddle.ones([2, 3, 5])),
+            r"recurrent layer: the input is \[3, 2, 5\] and its weight \[8, 4\]",
+        ),
+        (lambda x: paddle.nn.LSTMCell(4, 2)(x), r"recurrent cell: the input is \[3, 3\] and its weight \[8, 4\]"),
+        (
+            lambda x: paddle.amp.GradScaler(init_loss_scaling="a"),
+            r"GradScaler\(\): init_loss_scaling is 'a'; it must be a number",
+        ),
+        (lambda x: paddle.metric.Accuracy().update("a"), r"Accuracy.update\(\): correct is 'a'"),
+    ],
+)
+def test_messages_where_no_operator_is_called_by_name(call, text):
+    with pytest.raises((TypeError, ValueError), match=re.compile(text, re.DOTALL)):
+        call(paddle.eye(3))
