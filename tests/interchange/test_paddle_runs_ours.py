@@ -164,6 +164,7 @@ MODELS = {
     "encoder": encoder,
     "lstm": lambda: recurrent("LSTM", num_layers=2),
     "lstm_both": lambda: recurrent("LSTM", direction="bidirect"),
+    "lstm_projected": lambda: recurrent("LSTM", direction="bidirect", proj_size=2),
     "gru": lambda: recurrent("GRU"),
     "simple_rnn": lambda: recurrent("SimpleRNN", num_layers=2),
     "deepfm": deepfm,

@@ -7,6 +7,7 @@ from typing import Any
 from ...base.errors import UnsupportedError, message
 from ...nn import functional
 from ...tensor import OPS
+from .projected import ProjectedSteps
 from .rows import row, table, writes
 from .table_windows import layout_of, with_bias
 
@@ -397,8 +398,11 @@ def write_recurrent_layer(
     reverse: bool,
 ) -> Any:
     """The format gives c after the last step only: the steps before it, which layers do not read, are NaN."""
-    if lengths is not None or weight_ho is not None:
+    if lengths is not None or (weight_ho is not None and x.shape[0] < 0):
         return NotImplemented
+    if weight_ho is not None:
+        given = [b for b in (bias_ih, bias_hh) if b is not None]
+        return ProjectedSteps(emit, weight_hh, weight_ho).write(x, h, c, weight_ih, given, reverse)
     width = weight_hh.shape[1]
     x = emit("flip", {"X": x}, {"axis:I": [0]}, shape=x.shape) if reverse else x
     biases = [emit.constant(0.0, weight_hh.dtype, [weight_hh.shape[0]]) if b is None else b for b in (bias_ih, bias_hh)]
