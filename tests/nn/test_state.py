@@ -234,6 +234,7 @@ def test_load_state_dict_reports_keys_and_refuses_those_that_do_not_match():
     assert (found.missing_keys, found.unexpected_keys) == (["bias"], ["other"])
     assert layer.weight.numpy().sum() == 0
     assert repr(layer.load_state_dict(layer.state_dict())) == "<All keys matched successfully>"
+    assert repr(layer.set_state_dict(layer.state_dict())) == "([], [])"
 
 
 def test_load_state_dict_may_take_the_given_tensors_memory_and_dtype():

@@ -101,7 +101,8 @@ class LayerState:
         Raises:
             ShapeError: a value has another shape, with every such key listed.
         """
-        return self._load("set_state_dict", state_dict, use_structured_name, False)
+        found = self._load("set_state_dict", state_dict, use_structured_name, False)
+        return found.missing_keys, found.unexpected_keys
 
     set_dict = load_dict = set_state_dict
 
