@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from static.programs import floats, fresh_static_mode, run
 
 import sampan as paddle
 from sampan import static
 from sampan.static.nn import IfElse, StaticRNN, Switch, While
+from static.programs import floats, fresh_static_mode, run
 
 
 @pytest.fixture(autouse=True)

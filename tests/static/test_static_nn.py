@@ -8,11 +8,11 @@ import os
 import numpy as np
 import pytest
 from front.reference import ask_paddle, needs_paddle
-from static.programs import floats, fresh_static_mode, held, put, run
 
 import sampan as paddle
 from sampan import static
 from sampan.static import nn
+from static.programs import floats, fresh_static_mode, held, put, run
 
 
 @pytest.fixture(autouse=True)
