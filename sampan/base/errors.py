@@ -54,7 +54,7 @@ class IRError(SampanError):
 def describe(value: object) -> str:
     """A short text for a received value: dtype and shape of a tensor, the repr of small things, else the type."""
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if dtype is not None and shape is not None:
+    if dtype is not None and shape is not None and not isinstance(value, type):
         return f"{getattr(dtype, 'name', dtype)}{list(shape)}"
     text = repr(value)
     return text if len(text) <= 60 else f"{type(value).__name__}({text[:57]}...)"

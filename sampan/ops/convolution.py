@@ -151,6 +151,13 @@ def _transposed(name, rank, x, weight, bias, stride, padding, output_padding, di
         sizes = per_axis(name, output_size, rank, "output_size")
     else:
         sizes = tuple(n + e for n, e in zip(smallest, per_axis(name, output_padding, rank, "output_padding"), strict=True))
+    if min(sizes) < 0:
+        raise ShapeError(
+            message(
+                f"{name}(): the result would have spatial sizes {list(sizes)}, from x {list(x.shape)} and weight {list(weight.shape)}",
+                "sizes are 0 or more: padding is too large, or a stride or dilation is below 1",
+            )
+        )
     for n, least, s, d in zip(sizes, smallest, strides, dilations, strict=True):
         if not least <= n < least + max(s, d):
             raise ArgumentError(

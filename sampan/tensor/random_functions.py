@@ -39,6 +39,10 @@ def _outside(name: str, parameter: str, array: np.ndarray[Any, Any], is_bad: np.
         raise ArgumentError(message(f"{name}(): {parameter} holds {array[is_bad].flat[0]}", f"it must be {wanted}"))
 
 
+def _require_probabilities(name: str, argument: str, values: Any) -> None:
+    _outside(name, argument, values, ~((values >= 0) & (values <= 1)), "a probability in [0, 1]")
+
+
 @composed("bernoulli", method=True, rule=lambda x, p, name: (x.dtype, tuple(x.shape)))
 def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
     """1 with probability x, else 0; shaped like x, in its dtype.
@@ -52,8 +56,7 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
     """
     require_tensor("bernoulli", "x", x)
     if p is None:
-        array = _array(x)
-        _outside("bernoulli", "x", array, ~((array >= 0) & (array <= 1)), "a probability in [0, 1]")
+        _require_probabilities("bernoulli", "x", _array(x))
     elif not 0 <= p <= 1:
         raise ArgumentError(message(f"bernoulli(): p={p}", "it must be in [0, 1]"))
     return OPS["bernoulli_draw"](x, p)
@@ -271,6 +274,8 @@ def log_normal_(x: Tensor, mean: float = 1.0, std: float = 2.0, name: str | None
 def bernoulli_(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
     """Fill x with 1 at probability p, a number or a tensor that broadcasts to x, else 0; gives x, whose old elements do not count."""
     sizes = _sizes("bernoulli_", x)
+    if not isinstance(p, Value):
+        _require_probabilities("bernoulli_", "p", _array(p) if isinstance(p, Tensor) else np.asarray(p, "float64"))
     probabilities = OPS["broadcast_to"](p, sizes) if isinstance(p, (Tensor, Value)) else OPS["full"](sizes, p, "float32")
     return _fill(x, bernoulli(probabilities))
 

@@ -233,6 +233,7 @@ class TestHostFunctions:
         def fail(inputs, outputs):
             raise Stop("here")
 
+        gc.collect()
         before = _rt.memory_stats()["allocated_bytes"]
         for lock_released in (False, True):
             fill = [("native", "fill", [(2, 0)], [], [ROW], {"value": 1})] if lock_released else []

@@ -219,6 +219,7 @@ class TestDLPack:
             _rt.from_dlpack(capsule)
 
     def test_an_unused_capsule_frees_its_tensor(self):
+        gc.collect()
         before = _rt.memory_stats()["allocated_bytes"]
         for _ in range(10):
             _rt.empty([1 << 20], "float32").__dlpack__()
