@@ -170,10 +170,10 @@ def _exp_reduced(reduced: _Reduced) -> Value:
 
 def _usual_exp(x: Value) -> Value:
     reduced = _reduce_by_ln2(x, 0)
-    return _add_exponent(_exp_reduced(reduced), reduced.bits)
+    return add_exponent(_exp_reduced(reduced), reduced.bits)
 
 
-def _add_exponent(x: Value, n: Value) -> Value:
+def add_exponent(x: Value, n: Value) -> Value:
     """x * 2 ** n where both are normal numbers."""
     return (x.integer_bits() + (n << _format(x).mantissa_bits)).bits_as(x.type)
 
@@ -260,7 +260,7 @@ def _long_tanh(x: Value) -> Value:
 def _usual_sigmoid(x: Value) -> Value:
     reduced = _reduce_by_ln2(-absolute(x), 0)
     larger, smaller = _expm1_in_parts(reduced)
-    return _sigmoid_from_exp(x, _add_exponent((larger + smaller) + 1.0, reduced.bits))
+    return _sigmoid_from_exp(x, add_exponent((larger + smaller) + 1.0, reduced.bits))
 
 
 @scalar_op("sigmoid", "f", cost=24, usual=(_has_usual_exp, _usual_sigmoid))

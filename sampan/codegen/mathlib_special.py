@@ -6,7 +6,7 @@ import math
 
 from sampan.codegen.llvm_text import F64, Value
 from sampan.codegen.mathlib_basic import absolute, copy_sign, sign_bit
-from sampan.codegen.mathlib_exponential import exp, log, log1p
+from sampan.codegen.mathlib_exponential import add_exponent, exp, log, log1p
 from sampan.codegen.mathlib_trigonometric import call_libm
 from sampan.codegen.scalar_ops import scalar_op
 
@@ -50,7 +50,7 @@ def erf(x: Value) -> Value:
     exponent = limited * writer.polynomial(limited, _ERF_LARGE)
     shifted = exponent + 1.5 * 2.0**23
     power = writer.polynomial(exponent - (shifted - 1.5 * 2.0**23), _EXP2_SHORT)
-    erfc = (power.integer_bits() + (shifted.integer_bits() << 23)).bits_as(x.type)
+    erfc = add_exponent(power, shifted.integer_bits())
     large = ((1.0 - erfc).integer_bits() | sign_bit(x)).bits_as(x.type)
     small = writer.fma(x, writer.polynomial(x * x, _ERF_SMALL), x)
     return (size > _ERF_SWITCH).where(large, small)
@@ -90,7 +90,7 @@ def _normal_part(x: Value, fit: tuple[tuple[float, ...], tuple[float, ...]], res
         r = writer.fma(square, rest, r)
     r = writer.fma(writer.fma(t, t, -square), _BELL_SCALE, r)  # the square's rounding error
     power, dividend = writer.horner(r, _EXP2), writer.polynomial(t, fit[0])
-    bell = (power.integer_bits() + (shifted.integer_bits() << 23)).bits_as(t.type)
+    bell = add_exponent(power, shifted.integer_bits())
     part = (t > _NORMAL_END).where(0.0, bell * dividend / writer.polynomial(t, fit[1]))
     return (x > 0.0).where(1.0 - part, part)
 

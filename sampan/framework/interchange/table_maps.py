@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,12 @@ def write_where(emit: Any, condition: Any, x: Any, y: Any) -> Any:
     return NotImplemented if operands is None else emit("where", dict(zip(("Condition", "X", "Y"), operands, strict=True)), {})
 
 
+def _write_pair(emit: Any, name: str, slots: Sequence[str], x: Any, y: Any, *outputs: Any) -> Any:
+    """An operation of two operands that does not broadcast or promote by itself."""
+    operands = emit.broadcast(*emit.promoted(x, y))
+    return NotImplemented if operands is None else emit(name, dict(zip(slots, operands, strict=True)), {}, *outputs)
+
+
 @row("gammaincc(x=x, y=y) -> out")
 def gammaincc(x: Any, y: Any) -> Any:
     return OPS["gammaincc"](x, y)
@@ -149,8 +156,7 @@ def gammaincc(x: Any, y: Any) -> Any:
 
 @writes("gammaincc")
 def write_gammaincc(emit: Any, x: Any, y: Any) -> Any:
-    operands = emit.broadcast(*emit.promoted(x, y))
-    return NotImplemented if operands is None else emit("gammaincc", dict(zip("xy", operands, strict=True)), {}, ("out",))
+    return _write_pair(emit, "gammaincc", "xy", x, y, ("out",))
 
 
 @row("atan2(X1=x, X2=y)")
@@ -160,8 +166,7 @@ def atan2(x: Any, y: Any) -> Any:
 
 @writes("atan2")
 def write_atan2(emit: Any, x: Any, y: Any) -> Any:
-    operands = emit.broadcast(*emit.promoted(x, y))
-    return NotImplemented if operands is None else emit("atan2", dict(zip(("X1", "X2"), operands, strict=True)), {})
+    return _write_pair(emit, "atan2", ("X1", "X2"), x, y)
 
 
 def aligned(x: Any, y: Any, axis: int) -> tuple[Any, Any]:
