@@ -56,60 +56,77 @@ def erf(x: Value) -> Value:
     return (size > _ERF_SWITCH).where(large, small)
 
 
-# Our own rational Remez fits for float32, over t = |x| up to where exp(-t**2 / 2) leaves the normal numbers. The normal
-# distribution's tail is 2**(_BELL_SCALE * t**2) * TAIL, so that the fit holds what rounding took from the constant. With e for
-# exp(-t**2 / 2), its slope times t less than that tail is e * SLOPE. Both fits are smooth.
-_NORMAL_END = 13.1
-_BELL_SCALE, _BELL_SCALE_REST = -0.7213475108146667, -9.62981495e-09  # their sum is -log2(e) / 2
+# Our own rational fits for float32, over t = |x|. The normal distribution's tail is the square of TAIL: the square needs fewer digits
+# where the tail is small. The tail less t times the density, which is gelu's slope left of 0, is SLOPE * (1 - t / _SLOPE_END) ** 2.
+_TAIL_END = 5.8  # the tail is below 4e-9, the slope's below 1e-7
 _TAIL = (
-    (0.5, 0.43977248668670654, 0.18416543304920197, 0.040907684713602066, 0.004147593397647142),
-    (1.0, 1.6774297952651978, 1.206722378730774, 0.4719060957431793, 0.10254457592964172, 0.010396458208560944),
+    (0.7071067690849304, -0.4375675916671753, 0.10311144590377808, -0.010961759835481644, 0.00044335328857414424),
+    (
+        1.0,
+        -0.21987226605415344,
+        0.13768774271011353,
+        -0.01283166091889143,
+        0.00344121758826077,
+        0.0008383807726204395,
+        -0.00014358943735715002,
+        3.938752706744708e-05,
+    ),
 )
+_SLOPE_END = 6.3
 _SLOPE = (
-    (0.5, -0.23076365888118744, -0.41963884234428406, -0.1881607472896576, -0.02938712015748024),
-    (1.0, 1.1342428922653198, 0.4706982970237732, 0.0737113505601883),
+    (
+        0.5,
+        -1.018729329109192,
+        0.5653563737869263,
+        -0.13774609565734863,
+        0.01575987972319126,
+        -0.0006963239284232259,
+    ),
+    (
+        1.0,
+        -0.7591590881347656,
+        0.5914143919944763,
+        -0.2747649848461151,
+        0.11542697995901108,
+        -0.03404562920331955,
+        0.008351191878318787,
+        -0.0012894165702164173,
+        0.00013127984129823744,
+    ),
 )
-_EXP2 = (  # 2**r for |r| <= 1/2
-    1.0,
-    0.6931471824645996,
-    0.24022647738456726,
-    0.055503323674201965,
-    0.00961843691766262,
-    0.0013398875016719103,
-    0.00015353361959569156,
-)
 
 
-def _normal_part(x: Value, fit: tuple[tuple[float, ...], tuple[float, ...]], rest: float) -> Value:
-    """2**((_BELL_SCALE + rest) * t**2) times the fit at t = |x|, or 1 less that where x is positive."""
-    writer, magic, t = x.writer, 1.5 * 2.0**23, absolute(x)
-    square = t * t
-    shifted = writer.fma(square, _BELL_SCALE, magic)
-    r = writer.fma(square, _BELL_SCALE, -(shifted - magic))
-    if rest:
-        r = writer.fma(square, rest, r)
-    r = writer.fma(writer.fma(t, t, -square), _BELL_SCALE, r)  # the square's rounding error
-    power, dividend = writer.horner(r, _EXP2), writer.polynomial(t, fit[0])
-    bell = add_exponent(power, shifted.integer_bits())
-    part = (t > _NORMAL_END).where(0.0, bell * dividend / writer.polynomial(t, fit[1]))
-    return (x > 0.0).where(1.0 - part, part)
+def _ratio(t: Value, fit: tuple[tuple[float, ...], tuple[float, ...]]) -> Value:
+    """The quotient of two polynomials, as single chains: two chains in t**2 would cancel."""
+    return t.writer.horner(t, fit[0]) / t.writer.horner(t, fit[1])
 
 
-@scalar_op("ndtr", "f", cost=32)
-def ndtr(x: Value) -> Value:
-    """The normal distribution function, to a few units of float32 in its tail too; float64 by libm lane by lane."""
+@scalar_op("gelu", "f", cost=22)
+def gelu(x: Value) -> Value:
+    """x times the normal distribution function of x, 0 at -inf; float64 by libm lane by lane."""
     if x.type.bits == 64:
-        return call_libm("erfc", x * -math.sqrt(0.5)) * 0.5
-    return _normal_part(x, _TAIL, 0.0)
+        return (x < -1e300).where(0.0, x * 0.5 * call_libm("erfc", x * -math.sqrt(0.5)))
+    t = absolute(x)
+    root = _ratio(t, _TAIL)
+    return _positive_part(x) - (t > _TAIL_END).where(0.0, t * (root * root))
 
 
-@scalar_op("gelu_slope", "f", cost=34)
+def _positive_part(x: Value) -> Value:
+    """x or 0, in the one comparison that keeps NaN and -0."""
+    return (x < 0.0).where(0.0, x)
+
+
+@scalar_op("gelu_slope", "f", cost=25)
 def gelu_slope(x: Value) -> Value:
-    """The derivative of x * ndtr(x), with one exponential for both of its terms."""
+    """The derivative of gelu."""
     if x.type.bits == 64:
         density = exp(x * x * -0.5) * (1.0 / math.sqrt(2.0 * math.pi))
-        return ndtr(x) + x.is_nan().where(x, (absolute(x) > 40.0).where(0.0, x * density))
-    return _normal_part(x, _SLOPE, _BELL_SCALE_REST)
+        normal = call_libm("erfc", x * -math.sqrt(0.5)) * 0.5
+        return normal + x.is_nan().where(x, (absolute(x) > 40.0).where(0.0, x * density))
+    t = absolute(x)
+    left = x.writer.fma(t, -1.0 / _SLOPE_END, 1.0)
+    part = (t > _SLOPE_END).where(0.0, _ratio(t, _SLOPE) * (left * left))
+    return (x > 0.0).where(1.0 - part, part)
 
 
 scalar_op("erfc", "f", cost=200)(lambda x: call_libm("erfc", x))

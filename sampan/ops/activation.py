@@ -110,7 +110,7 @@ def gelu(x, approximate=False):
     if approximate in (True, "tanh"):
         inner = p.mul(p.add(x, p.mul(p.mul(p.mul(x, x), x), 0.044715)), _ROOT_TWO_OVER_PI)
         return p.mul(p.mul(x, 0.5), p.add(p.tanh(inner), 1))
-    return p.mul(x, p.ndtr(x))
+    return p.gelu(x)
 
 
 @op((_F + "hardtanh",), inplace=True, reference=lambda x, min=-1.0, max=1.0: np.clip(x, min, max), samples=_ONE)

@@ -91,7 +91,7 @@ OPS = {
     "atanh": np.arctanh,
     "erf": scipy.special.erf,
     "erfc": scipy.special.erfc,
-    "ndtr": scipy.special.ndtr,
+    "gelu": lambda x: np.where(x == -np.inf, 0, x) * scipy.special.ndtr(x),
     "gelu_slope": lambda x: scipy.special.ndtr(x) + np.where(np.abs(x) > 40, 0, x * np.exp(x * x * -0.5) / np.sqrt(2 * np.pi)),
     "erfinv": scipy.special.erfinv,
     "lgamma": scipy.special.gammaln,

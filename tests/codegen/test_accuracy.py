@@ -127,12 +127,24 @@ def test_special_functions_of_float32_are_within_2_ulp(name: str) -> None:
     assert _errors(apply(name, x), function(x.astype(np.float64)).astype(np.longdouble)).max() <= 2.0
 
 
-def test_normal_distribution_of_float32_keeps_its_digits_in_the_tail() -> None:
-    x = np.random.default_rng(3).uniform(-12.5, 6, 60000).astype(np.float32)
-    want = scipy.special.ndtr(x.astype(np.float64)).astype(np.longdouble)
-    assert _errors(apply("ndtr", x), want).max() <= 4.0
-    ends = apply("ndtr", np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -30.0, 1e-42], np.float32))
-    np.testing.assert_array_equal(ends, np.array([0.5, 0.5, 1.0, 0.0, np.nan, 0.0, 0.5], np.float32))
+def test_gelu_of_float32_is_near_and_keeps_digits_in_the_tail() -> None:
+    x = np.concatenate([np.random.default_rng(3).uniform(-12, 12, 200000), np.random.default_rng(3).normal(size=50000) * 1e-3]).astype(np.float32)
+    want = x.astype(np.float64) * scipy.special.ndtr(x.astype(np.float64))
+    got = apply("gelu", x)
+    errors = _errors(got, want.astype(np.longdouble))
+    assert errors[x >= 0].max() <= 5.0
+    assert errors[(x > -1) & (x < 0)].max() <= 6.0
+    tail = (x <= -1) & (x > -4)
+    assert (np.abs(got - want)[tail] / np.abs(want[tail])).max() <= 3e-5
+    assert np.abs(got - want)[x <= -4].max() <= 3e-8
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gelu_of_special_values(dtype: type) -> None:
+    top, small = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
+    got = apply("gelu", np.array([0.0, -0.0, np.inf, -np.inf, np.nan, top, -top, 40.0, -40.0, 4 * small, -4 * small], dtype))
+    np.testing.assert_array_equal(got, np.array([0.0, -0.0, np.inf, 0.0, np.nan, top, 0.0, 40.0, 0.0, 2 * small, -2 * small], dtype))
+    assert np.signbit(got[:2]).tolist() == [False, True]
 
 
 def test_slope_of_gelu_is_within_two_units_of_one() -> None:

@@ -36,7 +36,7 @@ _MAPS = {
     "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "sigmoid": "sigmoid", "erf": "erf",
     "erfinv": "erfinv", "lgamma": "lgamma", "digamma": "digamma", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
     "isnan": "isnan_v2", "isinf": "isinf_v2", "isfinite": "isfinite_v2", "bitwise_not": "bitwise_not", "conj": "conj", "abs": "abs",
-    "real": "real", "imag": "imag", "angle": "angle",
+    "real": "real", "imag": "imag", "angle": "angle", "gelu": "gelu",
     "add": "elementwise_add", "sub": "elementwise_sub", "mul": "elementwise_mul", "div": "elementwise_div", "floordiv": "elementwise_floordiv",
     "mod": "elementwise_mod", "pow": "elementwise_pow", "maximum": "elementwise_max", "minimum": "elementwise_min", "fmax": "elementwise_fmax",
     "fmin": "elementwise_fmin", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor", "eq": "equal",
@@ -95,12 +95,6 @@ def neg(emit: Any, x: Any) -> Any:
 @primitive("erfc")
 def erfc(emit: Any, x: Any) -> Any:
     return emit("scale", {"X": emit("erf", {"X": x}, {})}, {"scale:f": -1.0, "bias:f": 1.0, "bias_after_scale:b": True})
-
-
-@primitive("ndtr")
-def ndtr(emit: Any, x: Any) -> Any:
-    scaled = emit("scale", {"X": x}, {"scale:f": 0.5**0.5, "bias:f": 0.0, "bias_after_scale:b": True})
-    return emit("scale", {"X": emit("erf", {"X": scaled}, {})}, {"scale:f": 0.5, "bias:f": 0.5, "bias_after_scale:b": True})
 
 
 @primitive("select")

@@ -129,7 +129,7 @@ def _normal_density(x: Array) -> Array:
     return np.exp(x * x * -0.5) * _one_over_root_two_pi
 
 
-ndtr = _map("ndtr", FLOAT, special.ndtr)
+gelu = _map("gelu", FLOAT, lambda x: np.where(x == -np.inf, 0, x) * special.ndtr(x))
 gelu_slope = _map("gelu_slope", FLOAT, lambda x: special.ndtr(x) + np.where(np.abs(x) > 40, 0, x * _normal_density(x)))
 erfinv = _map("erfinv", FLOAT, special.erfinv)
 
@@ -332,7 +332,7 @@ for _name, _rule in {
     "sigmoid": lambda g, y, x: mul(g, _conjugate(mul(y, sub(1, y)))),
     "erf": lambda g, y, x: mul(g, mul(exp(neg(mul(x, x))), _two_over_root_pi)),
     "erfc": lambda g, y, x: mul(g, mul(exp(neg(mul(x, x))), -_two_over_root_pi)),
-    "ndtr": lambda g, y, x: mul(g, mul(exp(mul(mul(x, x), -0.5)), _one_over_root_two_pi)),
+    "gelu": lambda g, y, x: mul(g, gelu_slope(x)),
     "gelu_slope": lambda g, y, x: mul(g, mul(mul(exp(mul(mul(x, x), -0.5)), _one_over_root_two_pi), sub(2, mul(x, x)))),
     "erfinv": lambda g, y, x: mul(g, mul(exp(mul(y, y)), 1 / _two_over_root_pi)),
     "lgamma": lambda g, y, x: mul(g, digamma(x)),
