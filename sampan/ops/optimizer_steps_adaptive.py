@@ -8,16 +8,17 @@ from .optimizer_steps import _mean, _regularized, _scalar, _update_each
 
 
 @op(
-    operands=("params", "grads", "moment1", "moment2", "moment2_max", "masters", "step_size", "root", "kept"),
+    operands=("params", "grads", "moment1", "moment2", "moment2_max", "masters", "step_size", "floor", "kept"),
     lists=("params", "grads", "moment1", "moment2", "moment2_max", "masters"),
     updates=("params", "moment1", "moment2", "moment2_max", "masters"),
     tests="nograd noempty",
 )
 def adam_step(
-    params, grads, moment1, moment2, moment2_max, masters, step_size, root, kept=None, beta1=0.9, beta2=0.999, epsilon=1e-8, l2=0.0, l1=0.0
+    params, grads, moment1, moment2, moment2_max, masters, step_size, floor, kept=None, beta1=0.9, beta2=0.999, l2=0.0, l1=0.0
 ):  # fmt: skip
-    """Adam with ``step_size`` lr / (1 - beta1^t) and ``root`` sqrt(1 - beta2^t); with ``moment2_max``, AMSGrad. https://arxiv.org/abs/1412.6980
+    """Adam in the order of section 2 of https://arxiv.org/abs/1412.6980, which saves a division; with ``moment2_max``, AMSGrad.
 
+    With root for sqrt(1 - beta2^t), ``step_size`` is lr * root / (1 - beta1^t), and ``floor`` epsilon * root.
     AdamW multiplies the weights by ``kept``, 1 - lr * decay, before. https://arxiv.org/abs/1711.05101
     """
 
@@ -27,7 +28,7 @@ def adam_step(
             w = p.mul(w, _scalar(kept, w))
         m, v = _mean(m, g, beta1), _mean(v, p.mul(g, g), beta2)
         top = v if top is None else p.maximum(top, v)
-        denominator = p.add(p.div(p.sqrt(top), _scalar(root, w)), epsilon)
+        denominator = p.add(p.sqrt(top), _scalar(floor, w))
         return p.sub(w, p.mul(_scalar(step_size, w), p.div(m, denominator))), m, v, top
 
     return _update_each(rule, params, grads, masters, moment1, moment2, moment2_max)

@@ -90,10 +90,11 @@ class Adam(MomentOptimizer):
 
     def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
         decay = bucket.options[0] if bucket.options else 0.0
-        step_size = rate / (1 - bucket.numbers["beta1_pow_acc"])
+        beta1, beta2, epsilon = self._moments(bucket)
         root = math.sqrt(1 - bucket.numbers["beta2_pow_acc"])
+        step_size = rate * root / (1 - bucket.numbers["beta1_pow_acc"])
         kept = 1 - rate * decay if decay else None
-        return step_size, root, kept, *self._moments(bucket), bucket.l2, bucket.l1
+        return step_size, epsilon * root, kept, beta1, beta2, bucket.l2, bucket.l1
 
 
 class AdamW(Adam):
