@@ -128,7 +128,9 @@ def test_special_functions_of_float32_are_within_2_ulp(name: str) -> None:
 
 
 def test_gelu_of_float32_is_near_and_keeps_digits_in_the_tail() -> None:
-    x = np.concatenate([np.random.default_rng(3).uniform(-12, 12, 200000), np.random.default_rng(3).normal(size=50000) * 1e-3]).astype(np.float32)
+    x = np.concatenate(
+        [np.random.default_rng(3).uniform(-12, 12, 200000), np.random.default_rng(3).normal(size=50000) * 1e-3]
+    ).astype(np.float32)
     want = x.astype(np.float64) * scipy.special.ndtr(x.astype(np.float64))
     got = apply("gelu", x)
     errors = _errors(got, want.astype(np.longdouble))
@@ -143,7 +145,9 @@ def test_gelu_of_float32_is_near_and_keeps_digits_in_the_tail() -> None:
 def test_gelu_of_special_values(dtype: type) -> None:
     top, small = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
     got = apply("gelu", np.array([0.0, -0.0, np.inf, -np.inf, np.nan, top, -top, 40.0, -40.0, 4 * small, -4 * small], dtype))
-    np.testing.assert_array_equal(got, np.array([0.0, -0.0, np.inf, 0.0, np.nan, top, 0.0, 40.0, 0.0, 2 * small, -2 * small], dtype))
+    np.testing.assert_array_equal(
+        got, np.array([0.0, -0.0, np.inf, 0.0, np.nan, top, 0.0, 40.0, 0.0, 2 * small, -2 * small], dtype)
+    )
     assert np.signbit(got[:2]).tolist() == [False, True]
 
 
