@@ -79,7 +79,8 @@ def host_target(without: tuple[str, ...] = ()) -> Target:
         features[name] = False
         removed += _NEEDED_BY.get(name, ())
         removed += [f for f in features if name == "avx512f" and f.startswith("avx512") and features[f]]
-    text = ",".join(("+" if on else "-") + name for name, on in sorted(features.items()))
+    # What is off stands last: in LLVM a feature turns on all that it needs ("+vaes" brings avx2), and one turned off takes along what needs it.
+    text = ",".join(("+" if on else "-") + name for name, on in sorted(features.items(), key=lambda item: (not item[1], item[0])))
     return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), text, frozenset(n for n, on in features.items() if on))
 
 
