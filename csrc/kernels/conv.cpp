@@ -3,6 +3,7 @@
 
 #include "kernels/conv_direct.h"
 #include "kernels/conv_onednn.h"
+#include "kernels/conv_weights.h"
 #include "kernels/conv_winograd.h"
 
 namespace sampan::kernels {
@@ -244,6 +245,8 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   for (LayoutRef& l : outputs) settle(l);
   if (inputs != given.inputs || outputs != given.outputs) return make_converted(make_conv<direction>, given, inputs, outputs, false);
   if (const OwnForm own = own_form(c); own != OwnForm::kNone) return make_own(call, given, c, own, false);
+  if (direction == ConvDirection::kBackwardWeights && lies_channels_last(*c.x) && lies_channels_last(*c.out) && suits_weights_product(c.shape))
+    return make_conv_weights_product(given, c.shape, static_cast<bool>(c.bias));
   if (direction != ConvDirection::kForward) {
     if (auto op = make_conv_gradient(c)) return op;
   } else if (const auto form = choose_form(c)) {

@@ -1,0 +1,291 @@
+// The gradient to the weights as one product: filters by (kernel position, channel), summed over all pixels of the result.
+#include "kernels/conv_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "exec/parallel.h"
+#include "exec/transpose.h"
+#include "kernels/tiles.h"
+
+namespace sampan::kernels {
+namespace {
+
+constexpr int64_t kPanel = kTileColumns<float>;
+constexpr int64_t kMostRows = 32 * kTileRows;  // filters whose gradients are packed at once: with kTileDepth pixels they take 192 KiB of L2
+constexpr int64_t kMostGathered = 512;         // columns that are gathered whole, before the product
+constexpr int64_t kLeastRows = 96, kLeastPanels = 8;
+constexpr double kMultiplicationNs = 0.016;
+
+struct Geometry {
+  int64_t batch, channels, filters, taps, points, pixels;
+  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
+  bool is_gathered;      // few channels: rows of a window are copied, since channels of one kernel position would fill no panel
+  int64_t channel_step;  // columns from one kernel position to the next
+  int64_t panels;
+
+  explicit Geometry(const ConvShape& s) : batch(s.batch), channels(s.in_channels), filters(s.out_channels), taps(s.kernel_size()), points(s.out_size()), pixels(batch * points) {
+    for (int d = 0; d < s.spatial; ++d) {
+      const size_t from = static_cast<size_t>(d), to = static_cast<size_t>(d + 3 - s.spatial);
+      in[to] = s.in[from], out[to] = s.out[from], kernel[to] = s.kernel[from];
+      stride[to] = s.strides[from], padding[to] = s.padding_low[from], dilation[to] = s.dilations[from];
+    }
+    is_gathered = channels < 4 * kPanel && channels % kPanel != 0 && taps * channels <= kMostGathered;
+    channel_step = is_gathered ? channels : (channels + kPanel - 1) / kPanel * kPanel;
+    panels = (taps * channel_step + kPanel - 1) / kPanel;
+  }
+  int64_t columns() const { return panels * kPanel; }
+  double work_ns() const { return static_cast<double>(pixels) * static_cast<double>(filters) * static_cast<double>(columns()) * kMultiplicationNs * 4; }
+};
+
+// Where the windows of some pixels lie: the offset of each one's first position, and its coordinates, which may be outside.
+struct Windows {
+  int64_t count;
+  int64_t offset[kTileDepth];
+  int64_t at[3][kTileDepth];
+
+  Windows(const Geometry& g, int64_t first, int64_t number) : count(number) {
+    int64_t index[3], n = first / g.points, p = first % g.points;
+    for (size_t d = 3; d-- > 0; p /= g.out[d]) index[d] = p % g.out[d];
+    for (int64_t k = 0; k < count; ++k) {
+      int64_t image = n;
+      for (size_t d = 0; d < 3; ++d) {
+        at[d][k] = index[d] * g.stride[d] - g.padding[d];
+        image = image * g.in[d] + at[d][k];
+      }
+      offset[k] = image * g.channels;
+      for (size_t d = 3; d-- > 0;) {
+        if (++index[d] < g.out[d]) break;
+        index[d] = 0;
+        if (d == 0) ++n;
+      }
+    }
+  }
+};
+
+bool is_inside(int64_t at, int64_t size) { return static_cast<uint64_t>(at) < static_cast<uint64_t>(size); }
+
+// The pixels that one kernel position reads; zeros where that is outside.
+void point(const Geometry& g, const Windows& w, int64_t tap, const float* x, const float* zeros, const float** to) {
+  const int64_t move[3] = {tap / (g.kernel[1] * g.kernel[2]) * g.dilation[0], tap / g.kernel[2] % g.kernel[1] * g.dilation[1], tap % g.kernel[2] * g.dilation[2]};
+  const float* moved = x + ((move[0] * g.in[1] + move[1]) * g.in[2] + move[2]) * g.channels;
+  for (int64_t k = 0; k < w.count; ++k) {
+    const bool inside = is_inside(w.at[0][k] + move[0], g.in[0]) & is_inside(w.at[1][k] + move[1], g.in[1]) & is_inside(w.at[2][k] + move[2], g.in[2]);
+    to[k] = inside ? moved + w.offset[k] : zeros;
+  }
+}
+
+// Whole windows, one row of `step` numbers a pixel.
+SAMPAN_INLINE void gather(const Geometry& g, const Windows& w, const float* x, int64_t step, float* to) {
+  const int64_t run = g.dilation[2] == 1 ? g.kernel[2] : 1, width = g.kernel[2] * g.channels;
+  for (int64_t k = 0; k < w.count; ++k, to += step) {
+    float* row = to;
+    for (int64_t i = 0; i < g.kernel[0]; ++i)
+      for (int64_t j = 0; j < g.kernel[1]; ++j, row += width) {
+        const int64_t h = i * g.dilation[0], v = j * g.dilation[1], left = w.at[2][k];
+        if (!is_inside(w.at[0][k] + h, g.in[0]) || !is_inside(w.at[1][k] + v, g.in[1])) {
+          std::fill_n(row, width, 0.f);
+          continue;
+        }
+        const float* from = x + w.offset[k] + (h * g.in[1] + v) * g.in[2] * g.channels;
+        if (run == g.kernel[2]) {
+          const int64_t low = std::clamp<int64_t>(-left, 0, run), high = std::clamp<int64_t>(g.in[2] - left, low, run);
+          std::fill_n(row, low * g.channels, 0.f);
+          int64_t e = low * g.channels;
+          for (; e + kLanes<float> <= high * g.channels; e += kLanes<float>) store(row + e, load(from + e));
+          for (; e < high * g.channels; ++e) row[e] = from[e];
+          std::fill_n(row + high * g.channels, (run - high) * g.channels, 0.f);
+          continue;
+        }
+        for (int64_t q = 0; q < g.kernel[2]; ++q)
+          for (int64_t c = 0; c < g.channels; ++c) row[q * g.channels + c] = is_inside(left + q * g.dilation[2], g.in[2]) ? from[q * g.dilation[2] * g.channels + c] : 0.f;
+      }
+    std::fill(row, to + step, 0.f);
+  }
+}
+
+// Rows of tiles as even as they can be: how many groups of up to kTileRows.
+struct Groups {
+  int64_t count, rows, begin[kMostRows / kTileRows + 1];
+  explicit Groups(int64_t r) : count((r + kTileRows - 1) / kTileRows), rows(r) {
+    for (int64_t i = 0; i <= count; ++i) begin[i] = rows * i / count;
+  }
+};
+
+// Pixels by filters, [group][pixel][filter of the group]; a group takes one pixel more than there are. Lines of the gradient are read once, in order: from
+// pixel to pixel they often lie whole pages apart.
+SAMPAN_INLINE void pack_filters(const float* grad, int64_t step, int64_t pixels, const Groups& groups, float* to) {
+  const int64_t whole = groups.rows >= kLanes<float> ? groups.count - 2 : 0;  // groups after which the pixel has a vector's numbers more than needed
+  for (int64_t k = 0; k < pixels; ++k, grad += step, to += kTileRows) {
+    int64_t i = 0;
+    // Numbers too many are overwritten by the next pixel's.
+    for (; i < whole; ++i) store(to + i * (pixels + 1) * kTileRows, load(grad + groups.begin[i]));
+    for (; i < groups.count; ++i)
+      for (int64_t m = groups.begin[i], r = 0; m < groups.begin[i + 1]; ++m, ++r) to[i * (pixels + 1) * kTileRows + r] = grad[m];
+  }
+}
+
+SAMPAN_INLINE void pack_channels(const float* const* pixels, int64_t count, int64_t channel, int64_t width, float* to) {
+  for (int64_t k = 0; k < count; ++k, to += kPanel) {
+    const float* from = pixels[k] + channel;
+    if (width == kPanel) {
+      store(to, load(from));
+      store(to + kLanes<float>, load(from + kLanes<float>));
+    } else {
+      for (int64_t j = 0; j < kPanel; ++j) to[j] = j < width ? from[j] : 0.f;
+    }
+  }
+}
+
+// What one unit of work sums up.
+struct Part {
+  int64_t first_pixel, last_pixel, first_panel, last_panel, first_filter, last_filter;
+};
+
+struct Spaces {
+  float *filters, *panel, *windows, *zeros;
+  const float** pixels;
+};
+
+// to: all sums, from filter to filter `step` numbers apart. bias: sums of the gradients, or null.
+SAMPAN_CLONES void multiply(const Geometry& g, const float* x, const float* grad, const Part& part, const Spaces& space, float* to, int64_t step, float* bias) {
+  const int64_t all = part.last_pixel - part.first_pixel, blocks = (all + kTileDepth - 1) / kTileDepth, row = g.columns() + kPanel;
+  int64_t first = part.first_pixel;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t last = part.first_pixel + all * (b + 1) / blocks, depth = last - first;
+    const float* from = grad + first * g.filters;
+    const Windows windows(g, first, depth);
+    if (bias)
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t f = part.first_filter; f < part.last_filter; ++f) bias[f] += from[k * g.filters + f];
+    if (g.is_gathered) gather(g, windows, x, row, space.windows);
+    for (int64_t f = part.first_filter; f < part.last_filter; f += kMostRows) {
+      const int64_t rows = std::min(kMostRows, part.last_filter - f);
+      const Groups groups(rows);
+      pack_filters(from + f, g.filters, depth, groups, space.filters);
+      int64_t pointed = -1;
+      for (int64_t p = part.first_panel; p < part.last_panel; ++p) {
+        const float* panel = space.windows + p * kPanel;
+        if (!g.is_gathered) {
+          const int64_t tap = p * kPanel / g.channel_step, channel = p * kPanel % g.channel_step;
+          if (tap != pointed) point(g, windows, pointed = tap, x, space.zeros, space.pixels);
+          pack_channels(space.pixels, depth, channel, std::min(kPanel, g.channels - channel), space.panel);
+          panel = space.panel;
+        }
+        for (int64_t i = 0; i < groups.count; ++i) {
+          const int64_t m = groups.begin[i], height = groups.begin[i + 1] - m;
+          tile_rows<float>(static_cast<int>(height), depth, space.filters + i * (depth + 1) * kTileRows, 1, kTileRows, panel, g.is_gathered ? row : kPanel,
+                           to + (f + m) * step + p * kPanel, step, b > 0, false);
+        }
+      }
+    }
+    first = last;
+  }
+}
+
+// to[i] = the sum of `count` copies, in order.
+SAMPAN_CLONES void add_copies(const float* from, int64_t copy, int64_t count, int64_t size, float* to) {
+  for (int64_t i = 0; i < size; ++i) {
+    float sum = from[i];
+    for (int64_t p = 1; p < count; ++p) sum += from[p * copy + i];
+    to[i] = sum;
+  }
+}
+
+class ConvWeightsProduct final : public NativeOp {
+ public:
+  ConvWeightsProduct(const ConvShape& shape, const Layout& weight, const Layout* bias) : g_(shape), strides_(strides_of(weight)), bias_step_(bias ? bias->strides[0] : 0), has_bias_(bias != nullptr) {
+    // Units of work, by the shape alone. Parts of the pixels have sums of their own to be added: they must be small beside the images.
+    const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(g_.work_ns() / 1e5), 1, 8);
+    const int64_t most = (shape.batch * shape.in_channels * product(shape.in.data(), shape.in.data() + shape.in.size()) + g_.pixels * g_.filters) / (4 * g_.filters * g_.columns());
+    while (2 * parts_ <= std::min({wanted, most, g_.pixels / kTileDepth})) parts_ *= 2;
+    // Blocks of filters pack the same windows again, and blocks of panels the same gradients: both must be wide.
+    rows_ = std::clamp<int64_t>(wanted / parts_, 1, std::max<int64_t>(1, g_.filters / kLeastRows));
+    blocks_ = std::clamp<int64_t>(wanted / (parts_ * rows_), 1, std::max<int64_t>(1, g_.panels / kLeastPanels));
+    // Row-major kernels are [filter, channel, position].
+    int64_t step = 1;
+    for (size_t d = strides_.size(); d-- > 2; step *= shape.kernel[d - 2]) is_dense_ = is_dense_ && (strides_[d] == step || shape.kernel[d - 2] == 1);
+    is_dense_ = is_dense_ && (strides_[1] == step || g_.channels == 1);
+    tap_strides_.assign(strides_.begin() + 2, strides_.end());
+    kernel_ = shape.kernel;
+  }
+
+  // Sums of all parts, and those of the bias.
+  size_t scratch_bytes() const override { return static_cast<size_t>(parts_ * (copy_size() + (has_bias_ ? g_.filters : 0))) * sizeof(float); }
+
+  void run(char* const* buffers, char* scratch) const override {
+    const float *x = reinterpret_cast<const float*>(buffers[0]), *grad = reinterpret_cast<const float*>(buffers[1]);
+    float *sums = reinterpret_cast<float*>(scratch), *biases = sums + parts_ * copy_size();
+    const int64_t units = parts_ * rows_ * blocks_, rows = Groups(std::min(g_.filters, kMostRows)).count * kTileRows, row = g_.columns() + kPanel;
+    parallel_for(units, g_.work_ns() / static_cast<double>(units), [&](int64_t begin, int64_t end) {
+      const int64_t windows = g_.is_gathered ? kTileDepth * row : kTileDepth * kPanel + g_.channels;
+      const Block memory(static_cast<size_t>(rows * (kTileDepth + 1) + windows) * sizeof(float) + kTileDepth * sizeof(float*));
+      Spaces space{};
+      space.pixels = memory.as<const float*>();
+      space.filters = reinterpret_cast<float*>(space.pixels + kTileDepth);
+      space.panel = space.windows = space.filters + rows * (kTileDepth + 1);
+      space.zeros = space.panel + kTileDepth * kPanel;
+      if (!g_.is_gathered) std::fill_n(space.zeros, g_.channels, 0.f);
+      for (int64_t u = begin; u < end; ++u) {
+        const int64_t block = u % blocks_, r = u / blocks_ % rows_, p = u / blocks_ / rows_;
+        const Part part{g_.pixels * p / parts_, g_.pixels * (p + 1) / parts_, g_.panels * block / blocks_, g_.panels * (block + 1) / blocks_,
+                        g_.filters * r / rows_, g_.filters * (r + 1) / rows_};
+        float* bias = has_bias_ && block == 0 ? biases + p * g_.filters : nullptr;
+        if (bias) std::fill(bias + part.first_filter, bias + part.last_filter, 0.f);
+        multiply(g_, x, grad, part, space, sums + p * copy_size(), g_.columns(), bias);
+      }
+    });
+    finish(sums, reinterpret_cast<float*>(buffers[2]));
+    for (int64_t f = 0; f < g_.filters && has_bias_; ++f) add_copies(biases + f, g_.filters, parts_, 1, reinterpret_cast<float*>(buffers[3]) + f * bias_step_);
+  }
+
+ private:
+  int64_t copy_size() const { return g_.filters * g_.columns(); }
+
+  void finish(float* sums, float* to) const {
+    const int64_t row = g_.columns();
+    parallel_for(g_.filters, static_cast<double>(row * parts_), [&](int64_t begin, int64_t end) {
+      for (int64_t f = begin; f < end; ++f) {
+        float *from = sums + f * row, *filter = to + f * strides_[0];
+        if (is_dense_ && g_.taps == 1) {
+          add_copies(from, copy_size(), parts_, g_.channels, filter);
+          continue;
+        }
+        if (parts_ > 1) add_copies(from, copy_size(), parts_, row, from);
+        if (is_dense_) {
+          constexpr size_t kItem = sizeof(float);
+          transpose_2d(reinterpret_cast<char*>(filter), g_.taps * kItem, reinterpret_cast<const char*>(from), g_.channel_step * kItem, g_.channels, g_.taps, kItem);
+          continue;
+        }
+        Odometer<1> at;
+        for (size_t d = 0; d < kernel_.size(); ++d) at.add_axis(kernel_[d], {tap_strides_[d]});
+        at.seek(0);
+        for (int64_t tap = 0; tap < g_.taps; ++tap, at.next())
+          for (int64_t c = 0; c < g_.channels; ++c) filter[at.offset[0] + c * strides_[1]] = from[tap * g_.channel_step + c];
+      }
+    });
+  }
+
+  Geometry g_;
+  Dims strides_, tap_strides_, kernel_;
+  int64_t bias_step_;
+  bool has_bias_, is_dense_ = true;
+  int64_t parts_ = 1, rows_ = 1, blocks_ = 1;  // of the pixels, the filters, the panels
+};
+
+}  // namespace
+
+bool suits_weights_product(const ConvShape& s) {
+  if (s.dtype != DType::k_float32 || s.groups != 1 || has_wide_registers() || s.batch == 0 || s.out_size() == 0) return false;
+  // Small sums stay in registers in oneDNN's code: copies for a product would take longer than the product.
+  constexpr int64_t kLeastFilters = 32, kLeastGathered = 96;
+  const Geometry g(s);
+  return g.filters >= kLeastFilters && (!g.is_gathered || g.taps * g.channels >= kLeastGathered);
+}
+
+std::unique_ptr<NativeOp> make_conv_weights_product(const NativeCall& call, const ConvShape& shape, bool has_bias) {
+  return std::make_unique<ConvWeightsProduct>(shape, *call.outputs[0], has_bias ? call.outputs[1].get() : nullptr);
+}
+
+}  // namespace sampan::kernels
