@@ -229,7 +229,7 @@ def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
 OPERATORS: dict[str, OpDef] = {}
 
 #: Statements of recorded Programs that are no operators: they run between compiled pieces.
-CONTROL_STATEMENTS = ("cond", "while", "while_grad", "random_key", "initialize")
+CONTROL_STATEMENTS = ("cond", "while", "while_grad", "random_key", "initialize", "python_layer")
 
 #: Before the name of an operator in a Program when a primitive or a statement is called the same.
 _OPERATOR_PREFIX = "op."

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from .. import _rt
 from ..base import nest, spans
 from ..base.errors import ArgumentError, ArgumentTypeError, AutogradError, UnsupportedError, message
+from ..ir.builder import current_builder
 
 Tensor = _rt.Tensor
 F = TypeVar("F", bound=Callable[..., Any])
@@ -347,6 +348,9 @@ class PyLayer:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and record backward when an argument wants a gradient."""
+        record = getattr(current_builder(), "call_python_layer", None)
+        if record is not None:
+            return record(cls, args, kwargs)
         ctx = PyLayerContext()
         leaves = [a for a in nest.flatten([list(args), dict(kwargs)]) if isinstance(a, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and not a.stop_gradient for a in args)
@@ -394,7 +398,7 @@ def _run_backward(
     if ctx._casts:
         given = [g if g is None or g.dtype.name == dtype else g.astype(dtype) for g, (_, dtype) in zip(given, types, strict=True)]
     if ctx._materialize:
-        given = [_zeros(shape, dtype) if g is None else g for g, (shape, dtype) in zip(given, types, strict=True)]
+        given = [zeros_of(shape, dtype) if g is None else g for g, (shape, dtype) in zip(given, types, strict=True)]
     try:
         result = cls.backward(ctx, *given)
     finally:
@@ -411,7 +415,8 @@ def _run_backward(
     return found
 
 
-def _zeros(shape: list[int], dtype: str) -> Tensor:
+def zeros_of(shape: list[int], dtype: str) -> Tensor:
+    """A tensor of zeros."""
     made = _rt.empty(shape, dtype)
     _rt.fill(made, 0)
     return made

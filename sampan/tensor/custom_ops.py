@@ -1,4 +1,4 @@
-"""Statements whose gradient or effect a user's function gives: Python calls, printing, functions with a backward of their own."""
+"""Statements whose gradient or effect a user's function gives: Python calls, printing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import _rt
-from ..base import dtypes, nest
+from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, UnsupportedError, message
 from ..ir.program import Op
 from ..ops.define import OPERATORS
-from .autograd import no_grad
-from .build import OPS
 from .location import user_location
 from .recording import Recorder, current_recorder
 from .replay import BACKWARD, DYNAMIC, EFFECT, FUNCTIONS, Operand, RecordedFunction
@@ -291,83 +289,3 @@ def print_variable(
         BACKWARD: backward,
     }
     return _append(recorder, _PRINT, [source], attributes, [source], source.stop_gradient)[0]
-
-
-# ---------------------------------------------------------------------- functions with a backward of their own
-
-
-def run_static_pylayer(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The results that were computed already."""
-    return tuple(inputs)
-
-
-_PYLAYER = _define(run_static_pylayer)
-
-
-def _total(recorder: Recorder, kind: Any, gradients: list[Any]) -> Variable:
-    """The sum of the gradients that are given; zeros where none is."""
-    total = None
-    for gradient in gradients:
-        if gradient is not None:
-            total = gradient if total is None else OPS["add"](total, gradient)
-    return recorder.call(OPERATORS["zeros_like"], [kind, None]) if total is None else recorder.operand(total)
-
-
-def static_pylayer(
-    forward_fn: Callable[..., Any], inputs: Any, backward_fn: Callable[..., Any] | None = None, name: str | None = None
-) -> Any:
-    """``forward_fn(*inputs)``, whose gradients are what ``backward_fn`` gives of the gradients of its results.
-
-    Args:
-        forward_fn: takes the inputs; gives a Variable or a list or tuple of them. No gradient flows through what it does.
-        inputs: a list of Variables.
-        backward_fn: takes a gradient for each result; gives one for each input. Without it no gradient flows.
-        name: accepted for compatibility.
-
-    Example:
-        >>> import numpy as np
-        >>> import sampan as paddle
-        >>> paddle.enable_static()
-        >>> main = paddle.static.Program()
-        >>> with paddle.static.program_guard(main):
-        ...     x = paddle.static.data("x", [1])
-        ...     x.stop_gradient = False
-        ...     y = paddle.static.nn.static_pylayer(lambda x: x * x, [x], lambda g: g * 100)
-        ...     (slope,) = paddle.static.gradients(y, x)
-        >>> paddle.static.Executor().run(main, {"x": np.array([3], "float32")}, [y, slope])
-        [array([9.], dtype=float32), array([100.], dtype=float32)]
-        >>> paddle.disable_static()
-    """
-    for what, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
-        if not callable(function) and not (what == "backward_fn" and function is None):
-            raise ArgumentTypeError(message(f"static_pylayer(): {what} is a {type(function).__name__}", "it must be callable"))
-    handles = _variables("static_pylayer", "inputs", inputs)
-    recorder = current_recorder()
-    if recorder is None:
-        raise UnsupportedError(message("static_pylayer() in eager mode", "", "use paddle.autograd.PyLayer"))
-    operands = [recorder.operand(v) for v in handles]
-    with no_grad():
-        result = forward_fn(*handles)
-        results = [recorder.operand(v) for v in nest.flatten(result) if isinstance(v, (Variable, _rt.Tensor))]
-        results = [OPS["assign"](v) if any(v is w for w in operands) else v for v in results]
-    count = len(results)
-
-    def backward(inner: Recorder, op: Op, present: list[int], given: list[Variable], targets: list[int]) -> list[Variable]:
-        known = dict(zip(present, given, strict=True))
-        gradients = [known[k] if k in known else inner.call(OPERATORS["zeros_like"], [v, None]) for k, v in enumerate(op.outputs)]
-        found = backward_fn(*gradients)  # type: ignore[misc]
-        made = list(found) if isinstance(found, (list, tuple)) else [found]
-        if len(made) != len(operands):
-            raise ArgumentError(
-                message(f"static_pylayer(): backward_fn returns {len(made)} values", f"there are {len(operands)} inputs")
-            )
-        return [
-            _total(inner, op.inputs[k], [g for g, v in zip(made, op.inputs[count:], strict=True) if v is op.inputs[k]])
-            for k in targets
-        ]
-
-    attributes: dict[str, Any] = {} if backward_fn is None else {BACKWARD: backward}
-    stop = backward_fn is None or not _rt.grad_enabled() or all(v.stop_gradient for v in operands)
-    attributes["inputs"] = tuple(Operand(k) for k in range(count))
-    outputs = iter(_append(recorder, _PYLAYER, [*results, *operands], attributes, results, stop))
-    return nest.map_structure(lambda v: next(outputs) if isinstance(v, (Variable, _rt.Tensor)) else v, result)

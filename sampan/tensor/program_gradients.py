@@ -186,3 +186,25 @@ def copy_recorded(op: Op, inputs: tuple[Any, ...]) -> Op:
         outputs.append(made)
     new.outputs = tuple(outputs)
     return new
+
+
+def copy_ops(recorder: Recorder, ops: Sequence[Op], known: dict[int, Any]) -> None:
+    """Append copies of recorded Ops. ``known``: the Variables for what they take from elsewhere, by id; it gets those of their outputs."""
+    for op in ops:
+        if op.name == "random_key":
+            known[id(op.outputs[0])] = recorder.random_key()
+            continue
+        copied = copy_recorded(op, tuple(known[id(v)] for v in op.inputs))
+        for old, new in zip(op.outputs, copied.outputs, strict=True):
+            new.name = recorder.fresh_name(op.name.rpartition(".")[2])
+            known[id(old)] = recorder.adopt(new)  # type: ignore[arg-type]
+        copied.role = recorder.role or copied.role
+        reopen(copied)
+        recorder.block.ops.append(copied)
+
+
+def copy_block(recorder: Recorder, block: Block, arguments: Sequence[Any]) -> list[Any]:
+    """Append copies of a closed block's Ops over these arguments; gives its results."""
+    known = dict(zip(map(id, block.arguments), arguments, strict=True))
+    copy_ops(recorder, block.ops, known)
+    return [known[id(v)] for v in block.results]

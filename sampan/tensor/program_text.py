@@ -58,7 +58,9 @@ def _statement(op: Op, indent: str, with_details: bool) -> list[str]:
     if not op.blocks:
         return [f"{head}{name}({', '.join(_arguments(op))}){where}"]
     lines = []
-    words = {"cond": ("if", "else"), "while": ("while", "do"), "while_grad": ("while_grad", "do", "gradient")}[op.name]
+    words = {"cond": ("if", "else"), "while": ("while", "do"), "while_grad": ("while_grad", "do", "gradient")}.get(
+        op.name, ("backward",)
+    )
     inputs = op.inputs[1:] if op.name == "cond" else op.inputs
     for k, (word, block) in enumerate(zip(words, op.blocks, strict=True)):
         renamed = ", ".join(f"{inner.name} = {outer.name}" for inner, outer in zip(block.arguments, inputs, strict=False))

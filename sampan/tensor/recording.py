@@ -39,6 +39,9 @@ class Recorder(Builder):
     that it writes (``written``) are results of the block for control flow to hand on.
     """
 
+    #: Records ``PyLayer.apply``: (layer, args, kwargs) -> what it gives.
+    call_python_layer: Any = None
+
     def __init__(self, name: str = "program", parent: Recorder | None = None) -> None:
         super().__init__(TABLE, name)
         self.parent = parent

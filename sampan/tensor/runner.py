@@ -21,7 +21,7 @@ from .arrays import TensorArray
 from .autograd import grad
 from .build import OPS
 from .dispatch import Dispatcher
-from .program_gradients import CARRIED, copy_recorded, reopen
+from .program_gradients import CARRIED, copy_ops
 from .random import default_generator
 from .recording import Recorder, current_recorder
 from .replay import DYNAMIC, EFFECT, FORWARD, FUNCTIONS, PRESENT, WANTED, Operand, Replay, map_attribute
@@ -80,16 +80,7 @@ class Runner:
 
     def _record(self, recorder: Recorder, inputs: Sequence[Any]) -> list[Any]:
         known: dict[int, Any] = {id(v): recorder.operand(t) for v, t in zip(self.block.arguments, inputs, strict=True)}
-        for op in self.block.ops:
-            if op.name == "random_key":
-                known[id(op.outputs[0])] = recorder.random_key()
-                continue
-            copied = copy_recorded(op, tuple(known[id(v)] for v in op.inputs))
-            for old, new in zip(op.outputs, copied.outputs, strict=True):
-                new.name = recorder.fresh_name(op.name.rpartition(".")[2])
-                known[id(old)] = recorder.adopt(new)  # type: ignore[arg-type]
-            reopen(copied)
-            recorder.block.ops.append(copied)
+        copy_ops(recorder, self.block.ops, known)
         for k, v in self.updates:
             recorder.write(recorder.variable_of(inputs[k]), known[id(v)])
         return [known[id(v)] for v in self.block.results]
@@ -118,7 +109,7 @@ class Runner:
         steps: list[Step] = []
         for n, piece in enumerate(pieces):
             if piece[0].name in CONTROL_STATEMENTS:
-                steps.append(_CONTROL_STEPS[piece[0].name](piece[0]))
+                steps.append(CONTROL_STEPS[piece[0].name](piece[0]))
             elif _runs_at_once(piece[0]):
                 steps.append(_dynamic_gradient_step(piece[0]) if FORWARD in piece[0].attributes else _dynamic_step(piece[0]))
             else:
@@ -360,7 +351,8 @@ def _while_grad_step(op: Op) -> Step:
     return step
 
 
-_CONTROL_STEPS: dict[str, Callable[[Op], Step]] = {
+#: What makes the step of a statement, by the statement's name.
+CONTROL_STEPS: dict[str, Callable[[Op], Step]] = {
     "random_key": _key_step,
     "cond": _cond_step,
     "while": _while_step,

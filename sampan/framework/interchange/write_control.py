@@ -106,5 +106,13 @@ def write_while(program: Any, op: Any, inputs: list[Handle], writer: Writer) -> 
     return [emit("assign", {"X": h}, {}, dtype=h.dtype, shape=h.shape) for h in carried]
 
 
+def write_python_layer(program: Any, op: Any, inputs: list[Handle], writer: Writer) -> list[Handle]:
+    """The results of a function with a backward of its own, which were computed already: a file holds no gradients."""
+    first = op.attributes["inputs"][0].index
+    return inputs[first : first + len(op.outputs)]
+
+
 #: Recorded control flow -> what writes it.
-CONTROL: dict[str, Callable[..., list[Handle]]] = {"cond": write_cond, "while": write_while}
+CONTROL: dict[str, Callable[..., list[Handle]]] = {
+    "cond": write_cond, "while": write_while, "python_layer": write_python_layer, "static_pylayer": write_python_layer,
+}  # fmt: skip

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...tensor.block_styles import IfElse, StaticRNN, Switch, While
 from ...tensor.control_flow import case, cond, switch_case, while_loop
-from ...tensor.custom_ops import py_func, static_pylayer
+from ...tensor.custom_ops import py_func
+from ...tensor.python_layers import static_pylayer
 from .common import (
     bilinear_tensor_product,
     conv2d,

@@ -10,7 +10,9 @@ from typing import Any
 
 from ... import _rt
 from ...base.errors import ShapeError, message
+from ..autograd import PyLayer, PyLayerContext
 from ..build import OPS
+from ..python_layers import record_python_layer
 from . import journal, numbers
 from .blocks import around, current
 from .branches import choose, located
@@ -217,6 +219,8 @@ def call(function: Any) -> Any:
         owner = getattr(function, "__self__", None)
         if isinstance(owner, _rt.Tensor) and current() is not None:
             return _tensor_method(function, owner)
+        if isinstance(owner, type) and issubclass(owner, PyLayer) and function.__name__ == "apply" and current() is not None:
+            return lambda *args, **kwargs: record_python_layer(owner, args, kwargs, call, journal.born(PyLayerContext()))
         return converted(function)
     if isinstance(function, BuiltinMethodType):
         owner = function.__self__

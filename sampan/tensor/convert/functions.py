@@ -175,7 +175,7 @@ def _compiled(target: FunctionType) -> tuple[CodeType, Any]:
     future = code.co_flags & _FUTURES
     compiled = compile(module, code.co_filename, "exec", flags=future, dont_inherit=True)
     found = _inner(_inner(compiled, "_outer"), node.name)
-    found = _finished(found, code, (code.co_name, getattr(code, "co_qualname", "")))
+    found = _finished(found, (code.co_name, getattr(code, "co_qualname", "")))
     return found, _helpers_of[0](tuple(sites), code.co_name)
 
 
@@ -186,9 +186,7 @@ def _inner(code: CodeType, name: str) -> CodeType:
     return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
 
 
-def _finished(
-    code: CodeType, original: CodeType, names: tuple[str, str], is_block: bool = False, free: frozenset[str] = frozenset()
-) -> CodeType:
+def _finished(code: CodeType, names: tuple[str, str], is_block: bool = False, free: frozenset[str] = frozenset()) -> CodeType:
     """The code with the functions that its blocks became under the user's function's name, so that tracebacks read as usual; all are known from now on.
 
     names: those of the user's function. free: the names that are free in it.
@@ -200,9 +198,9 @@ def _finished(
         if isinstance(c, CodeType):
             is_made = c.co_name.startswith(HELPERS) or LATER in c.co_varnames[: c.co_kwonlyargcount]
             inner = names if is_made else (c.co_name, getattr(c, "co_qualname", ""))
-            c = _finished(c, c, inner, is_made, free)
+            c = _finished(c, inner, is_made, free)
         constants.append(c)
-    changes: dict[str, Any] = {"co_name": names[0], "co_consts": tuple(constants), "co_firstlineno": original.co_firstlineno}
+    changes: dict[str, Any] = {"co_name": names[0], "co_consts": tuple(constants)}
     if names[1]:
         changes["co_qualname"] = names[1]
     found = code.replace(**changes)
