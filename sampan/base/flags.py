@@ -129,12 +129,14 @@ def _find(name: str) -> Flag:
     return flag
 
 
-def kernel_cache_directory() -> str:
-    """The folder in which compiled kernels are kept."""
+def kernel_cache_directory() -> str | None:
+    """The folder in which compiled kernels are kept; None for a user without a home folder, such as a container's bare user id."""
     if KERNEL_CACHE.value:
         return str(KERNEL_CACHE.value)
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(root, "sampan", "kernels")
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(root):  # the XDG specification has relative ones ignored
+        root = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "sampan", "kernels") if os.path.isabs(root) else None
 
 
 def dumps(stage: str) -> bool:

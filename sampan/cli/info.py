@@ -63,7 +63,10 @@ def cpu() -> dict[str, str]:
 
 def kernel_cache() -> dict[str, str]:
     """Where compiled kernels are kept, how many and how large they are."""
-    directory = Path(flags.kernel_cache_directory())
+    location = flags.kernel_cache_directory()
+    if location is None:
+        return {"location": "none: this user has no home folder (FLAGS_kernel_cache_dir names another)"}
+    directory = Path(location)
     sizes = [p.stat().st_size for p in directory.rglob("*") if p.is_file()] if directory.is_dir() else []
     return {"location": str(directory), "files": str(len(sizes)), "size": f"{sum(sizes) / 2**20:.1f} MiB"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 import threading
@@ -13,6 +14,8 @@ import pytest
 from codegen.kernel_checks import map_kernel
 from codegen.kernel_runner import Call
 
+from sampan.base import flags
+from sampan.cli import info
 from sampan.codegen import jit
 from sampan.codegen.disk_cache import DiskCache, Entry, pack, unpack
 
@@ -62,6 +65,30 @@ def test_a_file_in_the_directory_s_place_is_no_error(tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path / "file"))
     cache.write(_KEY, _ENTRY)
     assert cache.read(_KEY) is None
+
+
+def test_the_cache_lies_in_the_user_s_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flags.KERNEL_CACHE, "value", "")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/var/cache/own")
+    assert flags.kernel_cache_directory() == "/var/cache/own/sampan/kernels"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert flags.kernel_cache_directory() == "/home/somebody/.cache/sampan/kernels"
+
+
+def test_a_user_without_a_home_folder_has_no_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder named ~ in the current one would be its place otherwise."""
+
+    def nobody(user: int) -> object:
+        raise KeyError(user)
+
+    monkeypatch.setattr(flags.KERNEL_CACHE, "value", "")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert flags.kernel_cache_directory() is None
+    assert jit.compiler_for().cache.directory is None
+    assert list(info.kernel_cache()) == ["location"]
 
 
 def _compiler(folder: Path) -> jit.Compiler:
