@@ -10,8 +10,16 @@ from typing import Any
 
 from .base.collecting import paused_collector as _paused_collector
 
+try:
+    from . import _rt
+except ImportError as _error:
+    from .base.shared_libraries import load_missing_library as _load_missing_library
+
+    _load_missing_library(_error)
+    from . import _rt
+
 with _paused_collector():  # it would take a tenth of the import
-    from . import _rt, autograd, tensor
+    from . import autograd, tensor
     from .base.dtypes import ABSENT as _absent_dtypes
     from .base.flags import get_flags, set_flags
     from .base.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, XPUPinnedPlace, XPUPlace
