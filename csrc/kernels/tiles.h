@@ -19,6 +19,7 @@ SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_colu
                         bool subtract) {
   Vec<T> left[kR], right[kR];
   for (int r = 0; r < kR; ++r) left[r] = right[r] = Vec<T>{};
+  for (int r = 0; r < kR; ++r) __builtin_prefetch(c + r * c_row, 1);
   for (int64_t k = 0; k < depth; ++k) {
     const Vec<T> b0 = load(b), b1 = load(b + kLanes<T>);
 #pragma GCC unroll 8
