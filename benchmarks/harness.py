@@ -183,6 +183,31 @@ def measure_start(found: list[peers.Peer], threads: int, rounds: int, verbose: b
     return list(outcomes.values())
 
 
+# Where each framework keeps what it compiled, from process to process; JAX keeps nothing.
+_CACHES = {"sampan": "FLAGS_kernel_cache_dir", "torch": "TORCHINDUCTOR_CACHE_DIR"}
+
+
+def measure_compilation(case: Case, found: list[peers.Peer], threads: int, rounds: int, verbose: bool) -> list[Outcome]:
+    """Compiling one training step in fresh processes: with an empty cache, again with the cache it left, and the memory it runs in."""
+    outcomes = {
+        "cold_s": Outcome(f"{case.name}: compilation, cold", "compilation", target=10.0, against=("torch",)),
+        "warm_s": Outcome(f"{case.name}: compilation, warm", "compilation", most=1.0, against=("torch",)),
+        "peak_mib": Outcome(f"{case.name}: peak memory", "compilation", "MiB", target=1.25, against=("torch-eager",)),
+    }
+    for _ in range(rounds):
+        for peer in found:
+            with tempfile.TemporaryDirectory() as cache:
+                extra = {_CACHES[peer.name]: cache} if peer.name in _CACHES else {}
+                for key in ("cold_s", "warm_s"):
+                    answer = ask_once(peer, threads, verbose, case.name, _MODEL_CALLS, extra)
+                    if peer.name == peers.framework_of(peer.name):
+                        answer[key] = answer.pop("compile_s", None)
+                    if key == "cold_s":
+                        answer.pop("peak_mib", None)  # a compiler's own memory is not the step's
+                    record(answer, peer, outcomes)
+    return list(outcomes.values())
+
+
 def measure_memory(case: Case, found: list[peers.Peer], threads: int, rounds: int, verbose: bool) -> list[Outcome]:
     """The peak memory of a few steps of the case, each framework in fresh processes."""
     outcomes = memory_outcomes(f"{case.name.partition(',')[0]}, steps")
@@ -231,7 +256,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name in dict.fromkeys(map(peers.framework_of, peers.NAMES)):
         parser.add_argument(f"--{name}", metavar="PYTHON", help=f"the interpreter that has it (default: {peers.variable(name)})")
     parser.add_argument("--peers", default="sampan,torch,paddle", help=f"which take part, of {', '.join(peers.NAMES)}")
-    groups = ", ".join([*dict.fromkeys(c.group for c in cases.CASES), "start"])
+    groups = ", ".join([*dict.fromkeys(c.group for c in cases.CASES), "start", "compilation"])
     parser.add_argument("--groups", help=f"only these, comma separated: {groups}")
     parser.add_argument("--match", metavar="REGEX", help="only cases whose name matches")
     parser.add_argument("--rounds", type=int, default=7, help="measurements of each peer")
@@ -280,6 +305,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for case in select("models", None):
             outcomes += measure_memory(case, found, threads, rounds, parsed.verbose)
             print(report.progress(outcomes[-1]), file=sys.stderr, flush=True)
+    if parsed.groups and "compilation" in parsed.groups.split(","):
+        for case in select("programs", parsed.match):
+            outcomes += measure_compilation(case, found, threads, max(1, parsed.rounds // 2), parsed.verbose)
+            for outcome in outcomes[-3:]:
+                print(report.progress(outcome), file=sys.stderr, flush=True)
     names = [p.name for p in found]
     print(report.table(outcomes, names))
     print(report.summary(outcomes, names, threads, parsed.rounds))

@@ -140,3 +140,11 @@ def test_growth_reports_an_example_and_trains_it(capsys):
     assert found["before_kib"] > 10_000
     assert found["after_kib"] >= found["before_kib"] * 0.5
     assert 0 < found["loss"] < 5
+
+
+def test_compilation_is_measured_in_fresh_processes():
+    case = next(c for c in harness.select("programs", "MLP"))
+    cold, warm, memory = harness.measure_compilation(case, [peers.Peer("sampan", sys.executable)], 1, 1, False)
+    assert cold.errors == warm.errors == memory.errors == {}
+    assert 0 < warm.median("sampan") < cold.median("sampan") < 60
+    assert memory.median("sampan") > 30
