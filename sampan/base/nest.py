@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +26,9 @@ def map_structure(function: Callable[..., Any], *trees: Any) -> Any:
     """The same containers with ``function`` applied to corresponding leaves."""
     first = trees[0]
     if isinstance(first, dict):
-        return type(first)((k, map_structure(function, *(t[k] for t in trees))) for k in first)
+        made = copy.copy(first)  # a defaultdict keeps what makes its values
+        made.update((k, map_structure(function, *(t[k] for t in trees))) for k in first)
+        return made
     if isinstance(first, (list, tuple)):
         items = [map_structure(function, *parts) for parts in zip(*trees, strict=True)]
         return type(first)(*items) if hasattr(first, "_fields") else type(first)(items)

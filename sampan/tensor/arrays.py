@@ -122,7 +122,9 @@ def _split(array: Sequence[Any], axis: int, is_stacked: bool, gradient: Any) -> 
     return [TensorArray(OPS["split"](gradient, [v.shape[axis] for v in array], axis))]
 
 
-def _append(recorder: Recorder, name: str, operands: dict[str, Any], kinds: Sequence[Variable], **attributes: Any) -> list[Any]:
+def append_statement(
+    recorder: Recorder, name: str, operands: dict[str, Any], kinds: Sequence[Variable], **attributes: Any
+) -> list[Any]:
     """An Op on arrays and tensors, that runs at once."""
     inputs = list(operands.values())
     attributes = {key: Operand(k) for k, key in enumerate(operands)} | attributes
@@ -141,12 +143,12 @@ def _append(recorder: Recorder, name: str, operands: dict[str, Any], kinds: Sequ
 
 def add_arrays(recorder: Recorder, first: Any, second: Any) -> Any:
     """The sum of two gradients of an array."""
-    return _append(recorder, "array_sum", {"first": first, "second": second}, [first])[0]
+    return append_statement(recorder, "array_sum", {"first": first, "second": second}, [first])[0]
 
 
 def zero_array(recorder: Recorder, like: Any) -> Any:
     """The gradient of an array that nothing depends on."""
-    return _append(recorder, "array_create", {}, [like])[0]
+    return append_statement(recorder, "array_create", {}, [like])[0]
 
 
 def _array(function: str, array: Any) -> Any:
@@ -204,7 +206,7 @@ def array_length(array: Any) -> Any:
     recorder = current_recorder()
     if isinstance(_array("array_length", array), list) or recorder is None:
         return len(array)
-    return _append(recorder, "array_length", {"array": recorder.resolve(array)}, [Variable("int64", ())])[0]
+    return append_statement(recorder, "array_length", {"array": recorder.resolve(array)}, [Variable("int64", ())])[0]
 
 
 def array_read(array: Any, i: Any) -> Any:
@@ -229,14 +231,15 @@ def array_read(array: Any, i: Any) -> Any:
     kind = source.element.like()
     kind.stop_gradient = source.stop_gradient
     kind.was_constant = False
-    return _append(recorder, "array_read", {"array": source, "index": recorder.operand(index)}, [kind])[0]
+    return append_statement(recorder, "array_read", {"array": source, "index": recorder.operand(index)}, [kind])[0]
 
 
 def _read_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
-    return _append(recorder, "array_alone", {"index": op.inputs[1], "value": given[0]}, [_stopped(op.inputs[0])])
+    return append_statement(recorder, "array_alone", {"index": op.inputs[1], "value": given[0]}, [stopped(op.inputs[0])])
 
 
-def _stopped(kind: Any) -> Any:
+def stopped(kind: Any) -> Any:
+    """A Variable like this one, through which no gradient flows."""
     made = kind.like()
     made.stop_gradient = True
     return made
@@ -272,7 +275,7 @@ def array_write(x: Any, i: Any, array: Any = None) -> Any:
 
 def new_array(recorder: Recorder, dtype: str, element: Variable | None = None) -> Any:
     """An empty array. ``element``: what its elements will be like."""
-    return _append(recorder, "array_create", {}, [ArrayVariable(dtype, "", element)])[0]
+    return append_statement(recorder, "array_create", {}, [ArrayVariable(dtype, "", element)])[0]
 
 
 def array_with(recorder: Recorder, array: Any, index: Any, x: Any) -> Any:
@@ -283,13 +286,13 @@ def array_with(recorder: Recorder, array: Any, index: Any, x: Any) -> Any:
     kind.element = value.like() if element is None else element.merged(value)
     kind.stop_gradient = source.stop_gradient and value.stop_gradient
     operands = {"array": source, "index": recorder.operand(index), "value": value}
-    return _append(recorder, "array_write", operands, [kind])[0]
+    return append_statement(recorder, "array_write", operands, [kind])[0]
 
 
 def array_cut(recorder: Recorder, array: Any, length: Any) -> Any:
     """A new array: the first elements of this one."""
     source = recorder.resolve(array)
-    return _append(recorder, "array_cut", {"array": source, "length": recorder.operand(length)}, [source])[0]
+    return append_statement(recorder, "array_cut", {"array": source, "length": recorder.operand(length)}, [source])[0]
 
 
 def _cut_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
@@ -301,10 +304,10 @@ def _write_backward(recorder: Recorder, op: Op, present: list[int], given: list[
     gradient, found = given[0], []
     for k in targets:
         if k == 0:
-            found += _append(recorder, "array_without", {"array": gradient, "index": index}, [_stopped(array)])
+            found += append_statement(recorder, "array_without", {"array": gradient, "index": index}, [stopped(array)])
         else:
             operands = {"array": gradient, "index": index, "like": value}
-            found += _append(recorder, "array_pick", operands, [_stopped(value)])
+            found += append_statement(recorder, "array_pick", operands, [stopped(value)])
     return found
 
 
@@ -330,14 +333,14 @@ def tensor_array_to_tensor(input: Any, axis: int = 1, use_stack: bool = False, n
         own[axis] = UNKNOWN
     kind = Variable(source.dtype, own, stop_gradient=source.stop_gradient)
     kinds = [kind, Variable("int32", (UNKNOWN,))]
-    out, sizes = _append(recorder, "array_join", {"array": source}, kinds, axis=axis, is_stacked=use_stack)
+    out, sizes = append_statement(recorder, "array_join", {"array": source}, kinds, axis=axis, is_stacked=use_stack)
     return out, sizes
 
 
 def _join_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:
     operands = {"array": op.inputs[0], "gradient": given[0]}
     own = {name: op.attributes[name] for name in ("axis", "is_stacked")}
-    return _append(recorder, "array_split", operands, [_stopped(op.inputs[0])], **own)
+    return append_statement(recorder, "array_split", operands, [stopped(op.inputs[0])], **own)
 
 
 def add_gradients(recorder: Recorder, first: Any, second: Any) -> Any:
@@ -347,7 +350,7 @@ def add_gradients(recorder: Recorder, first: Any, second: Any) -> Any:
 
 def zero_gradient(recorder: Recorder, like: Any) -> Any:
     """The gradient of a Variable that nothing depends on."""
-    return zero_array(recorder, _stopped(like)) if like.is_array else recorder.call(OPERATORS["zeros_like"], [like, None])
+    return zero_array(recorder, stopped(like)) if like.is_array else recorder.call(OPERATORS["zeros_like"], [like, None])
 
 
 #: The statements on arrays: what each does at run time, and what appends its gradient.

@@ -139,5 +139,14 @@ class Variable(Value):
     def _no_elements(self, *args: Any, **kwargs: Any) -> Any:
         raise self.unknown("has no elements yet", "fetch it from Executor.run(), or return it from the function")
 
-    numpy = item = tolist = __array__ = _no_elements
+    numpy = __array__ = _no_elements
+
+    def item(self, *args: int) -> Any:
+        """Refused: only converted code has a number for it."""
+        return self._no_elements()
+
+    def tolist(self) -> Any:
+        """Refused: only converted code has numbers for it."""
+        return self._no_elements()
+
     __hash__ = Value.__hash__

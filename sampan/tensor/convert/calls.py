@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import builtins
 import functools
+import math
+from collections import defaultdict
 from collections.abc import Callable
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from ... import _rt
 from ...base.errors import ShapeError, message
+from ...ir.program import Value
 from ..autograd import PyLayer, PyLayerContext
 from ..build import OPS
 from ..python_layers import record_python_layer
@@ -19,7 +22,7 @@ from .branches import choose, located
 from .functions import converted
 from .guards import note_layer
 from .iteration import Symbolic, convert_enumerate, convert_map, convert_range, convert_reversed, convert_zip, items, size_of
-from .lists import RecordedList, convert_list, is_grown, joining
+from .lists import RecordedList, convert_add_n, convert_list, convert_sum, is_grown, joining
 from .merging import is_symbolic, is_tensor
 from .numbers import Number
 from .texts import Format, marked
@@ -198,32 +201,42 @@ def convert_partial(function: Any, *args: Any, **kwargs: Any) -> Any:
     return functools.partial(call(function), *args, **kwargs)
 
 
+def convert_defaultdict(*args: Any, **kwargs: Any) -> Any:
+    """``collections.defaultdict``, whose values are made by converted code."""
+    if args and args[0] is not None:
+        args = (call(args[0]), *args[1:])
+    return journal.born(defaultdict(*args, **kwargs))
+
+
 _REPLACED: dict[Any, Callable[..., Any]] = {
     builtins.int: _number_caster(int), builtins.float: _number_caster(float), builtins.bool: _number_caster(bool), builtins.len: convert_len,
     builtins.range: convert_range, builtins.enumerate: convert_enumerate, builtins.zip: convert_zip, builtins.reversed: convert_reversed,
     builtins.isinstance: convert_isinstance, builtins.any: convert_any, builtins.all: convert_all, builtins.print: convert_print, builtins.str: convert_str,
     builtins.max: _extreme("max", max, ">"), builtins.min: _extreme("min", min, "<"), builtins.round: convert_round,
-    functools.partial: convert_partial, builtins.list: convert_list, builtins.repr: _text_of("r", repr),
-    builtins.ascii: _text_of("a", ascii), builtins.format: convert_format, builtins.type: convert_type, OPS["stack"]: joining("stack", True),
+    functools.partial: convert_partial, defaultdict: convert_defaultdict, builtins.list: convert_list, builtins.repr: _text_of("r", repr),
+    builtins.ascii: _text_of("a", ascii), builtins.format: convert_format, builtins.type: convert_type, builtins.sum: convert_sum, OPS["add_n"]: convert_add_n,
+    OPS["stack"]: joining("stack", True),
     OPS["concat"]: joining("concat", False),
 }  # fmt: skip
 #: Python's functions that take functions or many items.
 _REPLACED[builtins.map] = convert_map(lambda function: call(function))
 #: Methods of tensors that need the elements, which a recorded Program does not have.
-_READERS = frozenset({"item", "numpy", "tolist", "numpy_view", "__array__"})
+_READERS = frozenset({"numpy", "numpy_view", "__array__"})
 
 
 def call(function: Any) -> Any:
     """What to call in the place of the function."""
     if isinstance(function, (FunctionType, MethodType)):
         owner = getattr(function, "__self__", None)
-        if isinstance(owner, _rt.Tensor) and current() is not None:
+        if isinstance(owner, (_rt.Tensor, Value)) and current() is not None:
             return _tensor_method(function, owner)
         if isinstance(owner, type) and issubclass(owner, PyLayer) and function.__name__ == "apply" and current() is not None:
             return lambda *args, **kwargs: record_python_layer(owner, args, kwargs, call, journal.born(PyLayerContext()))
         return converted(function)
     if isinstance(function, BuiltinMethodType):
         owner = function.__self__
+        if isinstance(owner, _rt.Tensor) and current() is not None:
+            return _tensor_method(function, owner)
         kind: Any = type(owner)
         if isinstance(owner, str) and function.__name__ in ("format", "join") and current() is not None:
             return _text_method(owner, function.__name__)
@@ -256,7 +269,35 @@ def running_layer(layer: Any) -> Any:
     return call(layer.forward)
 
 
+def _item(tensor: Any, *place: int) -> Any:
+    """``tensor.item(...)``: a number that only a run knows."""
+    if is_symbolic(tensor) and str(tensor.dtype).startswith("complex"):
+        return tensor.item(*place)  # refused
+    found = tensor if not place else OPS["reshape"](tensor, [-1])[place[0]] if len(place) == 1 else tensor[place]
+    _require_one_element(found, "is no single number", "give item() the place of one")
+    return numbers.cast(found, numbers.python_kind(str(found.dtype)))
+
+
+def _listed(tensor: Any) -> Any:
+    """``tensor.tolist()`` of a few elements: numbers that only a run knows."""
+    if tensor.ndim == 0:
+        return _item(tensor)
+    if -1 in tensor.shape or math.prod(tensor.shape) > _MOST_LISTED:
+        return tensor.tolist()  # refused
+    return RecordedList([_listed(tensor[k]) for k in range(tensor.shape[0])])
+
+
+#: Methods of tensors that give Python numbers.
+_NUMBER_READERS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _listed}
+#: The most elements that a list of numbers of them is made for.
+_MOST_LISTED = 64
+
+
 def _tensor_method(function: Any, owner: Any) -> Any:
+    if function.__name__ in _NUMBER_READERS:
+        return functools.partial(_NUMBER_READERS[function.__name__], as_symbolic(owner))
+    if isinstance(owner, Value):
+        return converted(function)
     if function.__name__ in _READERS:
         raise located(
             f".{function.__name__}() of a tensor inside a function that is being converted",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable
 from typing import Any
 
 from .names import walk_scope
-from .syntax import at, constant, helper, later
+from .syntax import HELPERS, at, constant, helper, later
 
 #: Calls that look at the caller's own frame: they stay as they are.
 FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec", "globals", "breakpoint"})
@@ -82,6 +83,10 @@ class Expressions(ast.NodeTransformer):
                 return at(node, node)
             if function.id in FRAME_READERS:
                 return self.generic_visit(node)  # type: ignore[return-value]
+            if function.id in ("sum", "list") and len(node.args) == 1 and not node.keywords and _is_separable(node.args[0]):
+                listed: Any = ast.ListComp(copy.deepcopy(node.args[0].elt), copy.deepcopy(node.args[0].generators))
+                listed = later(self.rewrite(at(listed, node.args[0])))
+                return at(helper("drawn", self.rewrite(function), listed, later(self.rewrite(node.args[0]))), node)
         converted = at(helper("call", self.rewrite(function)), function)
         args = [self._argument(a) for a in node.args]
         keywords = [ast.keyword(k.arg, self._argument(k.value)) for k in node.keywords]
@@ -156,7 +161,17 @@ class Expressions(ast.NodeTransformer):
         )
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        if _is_separable(node):
+            return at(self._collecting(node.generators, node.elt), node)
         return at(helper("listed", self._comprehension(node)), node)
+
+    def _collecting(self, generators: list[ast.comprehension], element: ast.expr) -> ast.expr:
+        """A list comprehension as a call that can be recorded as a loop."""
+        first, *others = generators
+        kept = first.ifs[0] if len(first.ifs) == 1 else ast.BoolOp(ast.And(), first.ifs) if first.ifs else constant(True)
+        made = self._collecting(others, element) if others else self.rewrite(element)
+        keep, make = (_of_item(first.target, v) for v in (self.test(kept), made))
+        return helper("collect", self.rewrite(first.iter), keep, make, constant(bool(others)))
 
     def _made(self, node: Any) -> ast.expr:
         """A dict or set of its own."""
@@ -170,3 +185,29 @@ class Expressions(ast.NodeTransformer):
 def can_move(node: ast.expr) -> bool:
     """Whether the expression can be evaluated inside a function of its own: it binds no name of this scope and does not yield."""
     return not any(isinstance(n, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)) for n in walk_scope([node]))
+
+
+def _is_separable(node: ast.expr) -> bool:
+    """Whether a comprehension's parts can be functions of one item: none of them holds the item for later, or binds other names."""
+    if not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or any(g.is_async for g in node.generators):
+        return False
+    inner = [n for n in ast.walk(node) if n is not node]
+    return not any(
+        isinstance(n, (ast.Lambda, ast.GeneratorExp, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)) for n in inner
+    )
+
+
+def _of_item(target: ast.expr, value: ast.expr) -> ast.Lambda:
+    """A function that gives the value for an item, which it binds as the comprehension does."""
+    item = f"{HELPERS}_item"
+    made = later(
+        ast.Subscript(
+            ast.ListComp(
+                value, [ast.comprehension(copy.deepcopy(target), ast.Tuple([ast.Name(item, ast.Load())], ast.Load()), [], 0)]
+            ),
+            constant(0),
+            ast.Load(),
+        )
+    )
+    made.args.args = [ast.arg(item)]
+    return made

@@ -196,7 +196,7 @@ def _finished(code: CodeType, names: tuple[str, str], is_block: bool = False, fr
     constants = []
     for c in code.co_consts:
         if isinstance(c, CodeType):
-            is_made = c.co_name.startswith(HELPERS) or LATER in c.co_varnames[: c.co_kwonlyargcount]
+            is_made = c.co_name.startswith(HELPERS) or LATER in c.co_varnames[: c.co_argcount + c.co_kwonlyargcount]
             inner = names if is_made else (c.co_name, getattr(c, "co_qualname", ""))
             c = _finished(c, inner, is_made, free)
         constants.append(c)

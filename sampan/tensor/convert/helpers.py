@@ -14,7 +14,7 @@ from .calls import as_symbolic, call, readable_dtype, readable_shape, truth
 from .exits import Exit
 from .functions import block_owners, set_helpers
 from .iteration import Symbolic
-from .lists import listed
+from .lists import collected, listed
 from .merging import described, is_symbolic
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import NumberUseError
@@ -276,6 +276,16 @@ class Helpers:
     def items(iterable: Any) -> Any:
         """What a comprehension runs over."""
         return iteration.items(iterable)
+
+    @staticmethod
+    def collect(values: Any, keep: Callable[[Any], Any], make: Callable[[Any], Any], is_nested: bool) -> list[Any]:
+        """``[make(v) for v in values if keep(v)]``."""
+        return collected(values, keep, make, is_nested)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def drawn(function: Any, as_list: Callable[[], Any], as_items: Callable[[], Any]) -> Any:
+        """``function(... for ... in ...)``: of a list where that means the same."""
+        return call(function)(as_list() if function is sum or function is list else as_items())
 
     @staticmethod
     def negate(value: Any) -> Any:

@@ -5,20 +5,25 @@ What such a list holds is then a column, an array of tensors, for each leaf of i
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...base import nest
+from ...base.errors import ArgumentTypeError
 from .. import arrays
+from ..array_lists import array_chain, array_number_total, array_slice, array_total
 from ..build import OPS
 from ..recording import current_recorder
 from . import journal, numbers
 from .blocks import current
 from .branches import RAISED, choose, is_trying, located
-from .iteration import Symbolic, as_integer, items
+from .functions import convert
+from .iteration import ListItems, Symbolic, as_integer, items
 from .journal import Grown, OpenList
-from .merging import Column, Differs, Kind, column_kind, convert, form_of, received
+from .merging import Column, Differs, Kind, alike, column_kind, common_kind, form_of, grown_from, is_symbolic, received
+from .merging import convert as as_value
 from .numbers import Number
 
 
@@ -59,14 +64,72 @@ class RecordedList(OpenList):
                 f"an item is put into a list whose length depends on a tensor: {error.args[0]}", "", error.args[1]
             ) from None
         index = numbers.as_kind(k, int)
-        elements = [convert(v, _element(kind)) for v, kind in zip(leaves, kinds, strict=True)]
+        elements = [as_value(v, _element(kind)) for v, kind in zip(leaves, kinds, strict=True)]
         made = [arrays.array_with(recorder, c.as_array(), index, v) for c, v in zip(columns, elements, strict=True)]
         self._set(made, kinds)
 
+    def _open(self) -> None:
+        """Hold columns, also where the length is known: an index or slice is a number that only a run knows."""
+        if self.grown is not None:
+            return
+        content = self.content()
+        if not content:
+            return
+        try:
+            self.grown = grown_from(content, content)
+        except Differs as error:
+            raise located(
+                f"a list is indexed by a number that only a run knows: {error.args[0]}",
+                "",
+                f"{error.args[1]}, or index it by Python numbers: loops over those are unrolled",
+            ) from None
+
+    def _opened(self) -> RecordedList:
+        """The same items as columns, in a list of its own."""
+        made = self.copy()
+        made._open()
+        return made
+
+    def _sliced(self, index: slice, is_dropped: bool = False) -> RecordedList:
+        """A new list of a slice's items, or of all others."""
+        recorder: Any = current_recorder()
+        made = self._opened()
+        if made.grown is None:  # nothing is in it
+            return made
+        bounds = slice(*(_bound(v) for v in (index.start, index.stop, index.step)))
+        columns = made._columns()
+        made._set([array_slice(recorder, c.as_array(), bounds, is_dropped) for c in columns], [c.kind for c in columns])
+        return made
+
+    def _take(self, other: RecordedList) -> None:
+        """Hold what the other list holds."""
+        journal.watch(self, "")
+        self.put(other.content())
+
+    def _chain(self, other: RecordedList) -> None:
+        """Put the items of another list, of which one of both has an unknown length, behind the own."""
+        recorder: Any = current_recorder()
+        try:
+            first, second = alike(self.content(), other.content())
+            pairs = list(zip(nest.flatten(first.elements), nest.flatten(second.elements), strict=True))
+            kinds = [common_kind(a.kind, b.kind) for a, b in pairs]
+        except Differs as error:
+            raise located(
+                f"a list is put behind another whose length depends on a tensor: {error.args[0]}", "", error.args[1]
+            ) from None
+        if form_of(first.elements) != form_of(second.elements):
+            raise located(
+                "lists of items of other structures are joined", "their lengths depend on a tensor", "use items of one structure"
+            )
+        made = [
+            array_chain(recorder, replace(a, kind=k).as_array(), replace(b, kind=k).as_array())
+            for (a, b), k in zip(pairs, kinds, strict=True)
+        ]
+        self.grown = Grown(_packed(first.elements, [Column(k, v) for k, v in zip(kinds, made, strict=True)]))
+        self.put(self.grown)
+
     def _place(self, index: Any) -> Any:
         """The place from the front."""
-        if isinstance(index, slice):
-            raise self._refuse("a slice")
         index = as_integer(index)
         if isinstance(index, Number):
             length = self.length
@@ -83,7 +146,7 @@ class RecordedList(OpenList):
         return located(
             f"{what} of a list whose length depends on a tensor",
             "the list grows in a loop or branch that only a run knows the course of",
-            "use append(), extend(), pop(), lst[i], len(lst), `for v in lst`, paddle.stack(lst) or paddle.concat(lst)",
+            "use append(), extend(), insert(), pop(), lst[i], lst[i:j], len(lst), `for v in lst`, sum(lst), paddle.stack(lst) or paddle.concat(lst)",
         )
 
     # ------------------------------------------------------------------ what lists do
@@ -102,7 +165,11 @@ class RecordedList(OpenList):
             return
         found = items(values)
         if isinstance(found, Symbolic):
-            raise self._refuse("extend() by items whose number depends on a tensor,")
+            other = collected(found)
+            if is_grown(other):
+                self._chain(other)
+                return
+            found = other
         for value in list(found):
             self.append(value)
 
@@ -116,6 +183,9 @@ class RecordedList(OpenList):
         made = self.copy()
         made.extend(values)
         return made
+
+    def __radd__(self, values: Any) -> Any:
+        return RecordedList(values).__add__(self) if isinstance(values, list) else NotImplemented
 
     def __mul__(self, count: Any) -> Any:
         if self.grown is not None:
@@ -143,18 +213,74 @@ class RecordedList(OpenList):
 
     def pop(self, index: Any = -1) -> Any:
         journal.watch(self, "")
-        if self.grown is None:
+        if self.grown is None and not is_symbolic(index):
             return super().pop(index)
-        if isinstance(index, Number) or index != -1:
-            raise self._refuse("pop() of any but the last item")
-        last = self.length - 1
-        found = self.item(last)
-        self._shorten(last)
+        source = self._opened()
+        if source.grown is None:
+            return super().pop()
+        place = source._place(index)
+        found = source.item(place)
+        self.put(source._sliced(slice(place, place + 1), is_dropped=True).content())
         return found
 
+    def insert(self, index: Any, value: Any) -> None:
+        journal.watch(self, "")
+        if self.grown is None and not (is_symbolic(index) and self.content()):
+            super().insert(0 if is_symbolic(index) else index, value)
+            return
+        tail = self._sliced(slice(index, None))
+        self.put(self._sliced(slice(None, index)).content())
+        self.append(value)
+        self._chain(tail)
+
+    def reverse(self) -> None:
+        journal.watch(self, "")
+        if self.grown is None:
+            super().reverse()
+        else:
+            self.put(self._sliced(slice(None, None, -1)).content())
+
+    def __delitem__(self, index: Any) -> None:
+        journal.watch(self, "")
+        if self.grown is None and not _is_symbolic_index(index):
+            super().__delitem__(index)
+        elif isinstance(index, slice):
+            self.put(self._sliced(index, is_dropped=True).content())
+        else:
+            self.pop(index)
+
+    def total(self, start: Any) -> Any:
+        """``sum(self, start)``; without a start where that is None."""
+        recorder: Any = current_recorder()
+        column = self._single("sum()")
+        if column.kind.number is None:
+            try:
+                return array_total(recorder, column.as_array(), start)
+            except ArgumentTypeError as error:
+                raise located(str(error), "only a run knows how many items there are", "") from None
+        if not numbers.is_number(start):
+            raise self._refuse("a sum of numbers that starts with something else")
+        kind = (
+            max(int, column.kind.number, numbers.kind_of(start), key=(int, float).index)
+            if column.kind.number is not bool
+            else int
+        )
+        first = start.strong if isinstance(start, Number) else start
+        return numbers.of(array_number_total(recorder, column.as_array(), first, numbers.DTYPES[kind]))
+
+    def _single(self, what: str) -> Column:
+        """The column of items that are tensors or numbers themselves."""
+        columns = self._columns()
+        if len(columns) != 1 or isinstance(self.grown.elements, (list, tuple, dict)):  # type: ignore[union-attr]
+            raise self._refuse(f"{what} of containers")
+        return columns[0]
+
     def __getitem__(self, index: Any) -> Any:
-        if self.grown is not None:
-            return self.item(self._place(index))
+        if self.grown is not None or _is_symbolic_index(index):
+            source = self._opened()
+            if not source.grown:
+                return super().__getitem__(slice(0, 0) if isinstance(index, slice) else 0)
+            return source._sliced(index) if isinstance(index, slice) else source.item(source._place(index))
         if isinstance(index, slice):
             return RecordedList(super().__getitem__(index))
         try:
@@ -166,9 +292,13 @@ class RecordedList(OpenList):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         journal.watch(self, "")
-        if self.grown is None:
+        if self.grown is None and not _is_symbolic_index(index):
             super().__setitem__(index, value)
+        elif isinstance(index, slice):
+            raise self._refuse("an assignment to a slice")
         else:
+            if self.grown is None:
+                self.put(self._opened().content())
             place = self._place(index)
             self.item(place)  # it must be there
             self._write(place, value)
@@ -198,8 +328,8 @@ def _whole(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "index", "count", "insert", "remove", "sort", "reverse", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
-    "__delitem__", "__reversed__", "__repr__", "__len__",
+    "index", "count", "remove", "sort", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__reversed__", "__repr__",
+    "__len__",
 ):  # fmt: skip
     setattr(RecordedList, _name, _whole(_name))
 journal.CHANGING[RecordedList] = journal.CHANGING[list]
@@ -233,7 +363,9 @@ def opened(tree: Any) -> Any:
     if not isinstance(tree, OpenList) and all(a is b for a, b in zip(old, new, strict=True)):
         return tree
     if isinstance(tree, dict):
-        return type(tree)(zip(tree, new, strict=True))
+        made = copy.copy(tree)
+        made.update(zip(tree, new, strict=True))
+        return made
     if isinstance(tree, OpenList):
         return new
     return type(tree)(*new) if hasattr(tree, "_fields") else type(tree)(new)
@@ -241,24 +373,93 @@ def opened(tree: Any) -> Any:
 
 def convert_list(*args: Any) -> Any:
     """``list``, also of lists of unknown length."""
-    if len(args) == 1 and is_grown(args[0]):
-        return args[0].copy()
-    return listed(list(*map(items, args)))
+    if len(args) == 1:
+        if is_grown(args[0]):
+            return args[0].copy()
+        found = items(args[0])
+        return collected(found) if isinstance(found, Symbolic) else listed(list(found))
+    return listed(list(*args))
+
+
+def _collected(values: Any, keep: Any, make: Any) -> list[Any]:
+    made = []
+    for value in values:
+        if keep(value):
+            made.append(make(value))
+    return made
+
+
+def _flattened(values: Any, keep: Any, make: Any) -> list[Any]:
+    made = []
+    for value in values:
+        if keep(value):
+            made.extend(make(value))
+    return made
+
+
+def _always(value: Any) -> bool:
+    return True
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def collected(
+    values: Any, keep: Callable[[Any], Any] = _always, make: Callable[[Any], Any] = _itself, is_nested: bool = False
+) -> Any:
+    """``[make(v) for v in values if keep(v)]``, also where only a run knows how many items there are, or which of them are kept.
+
+    is_nested: what ``make`` gives are lists, whose items are put together.
+    """
+    function: Any = _flattened if is_nested else _collected
+    return convert(function)(values, keep, make)
+
+
+def convert_sum(*args: Any, **kwargs: Any) -> Any:
+    """``sum``, also of lists of unknown length and rows of tensors."""
+    found: Any = items(args[0]) if args else None
+    if isinstance(found, ListItems):
+        found = found.values
+    elif isinstance(found, Symbolic):
+        found = collected(found)
+    if not is_grown(found):
+        return sum(*((found, *args[1:]) if args else ()), **kwargs)
+    (start,) = (*args[1:], *kwargs.values()) or (0,)
+    return found.total(start)
+
+
+def convert_add_n(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """``paddle.add_n``, also of lists of unknown length."""
+    if not is_grown(inputs):
+        return OPS["add_n"](inputs, *args, **kwargs)
+    return inputs.total(None)
 
 
 def joining(name: str, is_stacked: bool) -> Callable[..., Any]:
     """``paddle.stack`` or ``paddle.concat``, also of lists of unknown length."""
     original: Any = OPS[name]
 
-    def convert(x: Any, axis: Any = 0, *args: Any, **kwargs: Any) -> Any:
+    def join(x: Any, axis: Any = 0, *args: Any, **kwargs: Any) -> Any:
         if not is_grown(x):
             return original(x, axis, *args, **kwargs)
-        columns = x._columns()
-        if len(columns) != 1 or columns[0].kind.number:
-            raise x._refuse(f"{name}()")
-        return arrays.tensor_array_to_tensor(columns[0].as_array(), axis, is_stacked)[0]
+        column = x._single(f"{name}()")
+        if column.kind.number:
+            raise x._refuse(f"{name}() of numbers")
+        return arrays.tensor_array_to_tensor(column.as_array(), axis, is_stacked)[0]
 
-    return convert
+    return join
+
+
+def _is_symbolic_index(index: Any) -> bool:
+    """Whether an index or a slice's bound is a number that only a run knows."""
+    return is_symbolic(index) or (isinstance(index, slice) and any(map(is_symbolic, (index.start, index.stop, index.step))))
+
+
+def _bound(value: Any) -> Any:
+    """A slice's bound as an integer Value or a plain integer."""
+    found = as_integer(value)
+    return numbers.as_kind(found, int) if isinstance(found, Number) else found
 
 
 def _element(kind: Kind) -> Kind:

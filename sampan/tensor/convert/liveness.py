@@ -19,6 +19,8 @@ class Live:
     on_return: frozenset[str] = frozenset()
     #: Of a loop: what the next iteration may read.
     next_round: frozenset[str] = frozenset()
+    #: Of a loop: what its rounds may read of what is there before them, as opposed to what follows the loop.
+    in_round: frozenset[str] = frozenset()
 
     def on(self, exit: str) -> frozenset[str]:
         """The names that may be read after leaving this way; an empty text: after completing."""
@@ -80,19 +82,25 @@ class Liveness:
         outside = self._break, self._continue
         finished = self._block(node.orelse, after) if node.orelse else after
         if isinstance(node, ast.While):
-            repeated, targets = read_names([node.test]), frozenset[str]()
+            repeated, targets = frozenset(read_names([node.test])), frozenset[str]()
         else:
-            repeated, targets = set(), frozenset(bound_names([node.target]))
-        head = finished | repeated
+            repeated, targets = frozenset(), frozenset(bound_names([node.target]))
+        in_round = self._rounds(node.body, repeated, targets, frozenset())
+        head = self._rounds(node.body, finished | repeated, targets, after)
+        self._break, self._continue = outside
+        self._note(node, after, head, in_round)
+        return head | (frozenset() if isinstance(node, ast.While) else read_names([node.iter]))
+
+    def _rounds(
+        self, body: Sequence[ast.stmt], head: frozenset[str], targets: frozenset[str], after: frozenset[str]
+    ) -> frozenset[str]:
+        """What may be read where a round begins, or none does. ``head``: what its condition and what follows the loop read."""
         while True:
             self._break, self._continue = after, head
-            found = head | (self._block(node.body, head) - targets) | repeated
+            found = head | (self._block(body, head) - targets)
             if found == head:
-                break
+                return head
             head = found
-        self._break, self._continue = outside
-        self._note(node, after, head)
-        return head | (frozenset() if isinstance(node, ast.While) else read_names([node.iter]))
 
     def _guarded(self, node: ast.stmt, after: frozenset[str]) -> frozenset[str]:
         """``try``: an exception may lead from anywhere inside to any handler, so that whatever is read inside counts as read everywhere inside."""
@@ -105,5 +113,11 @@ class Liveness:
         self._break, self._continue, self._return = outside
         return after | inside
 
-    def _note(self, node: ast.stmt, after: frozenset[str], next_round: frozenset[str] = frozenset()) -> None:
-        self.live[id(node)] = Live(after, self._break, self._continue, self._return, next_round)
+    def _note(
+        self,
+        node: ast.stmt,
+        after: frozenset[str],
+        next_round: frozenset[str] = frozenset(),
+        in_round: frozenset[str] = frozenset(),
+    ) -> None:
+        self.live[id(node)] = Live(after, self._break, self._continue, self._return, next_round, in_round)

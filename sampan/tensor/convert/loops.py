@@ -10,7 +10,7 @@ from typing import Any
 from ...base import nest
 from . import journal, numbers
 from .blocks import Loop
-from .branches import State, _blocks, choose, guarded, is_unchanged, leave_only, located, raising, record
+from .branches import State, _blocks, choose, guarded, is_trying, is_unchanged, leave_only, located, raising, record
 from .exits import CODES, LEAVE_BREAK, NORMAL, RAISES, Exit, known
 from .iteration import Symbolic
 from .journal import UNBOUND, Grown, Journal, OpenList, Place
@@ -125,6 +125,8 @@ class Recording:
     places: dict[tuple[int, str], tuple[Place, Carried]] = field(default_factory=dict)
     ways: frozenset[str] = frozenset()
     value: Carried | None = None
+    #: Variables that the first round sets, and what follows reads in any case.
+    first_set: dict[str, Carried] = field(default_factory=dict)
 
     def record(self, runs: Any) -> Exit | None:
         """Record the loop, which begins where ``runs`` holds; sets the variables, and gives how it ends."""
@@ -140,6 +142,8 @@ class Recording:
         for name, start in before.items():
             if start is not UNBOUND:
                 self.variables[name] = Carried.variable(name, start, name in around)
+        is_checkable = self.exit is None and not is_trying()
+        self._certain = [n for n in self.site.certain if n not in live.in_round] if is_checkable else []
         if self.exit is not None:
             self.ways = self.exit.ways
             if RETURN in self.ways:
@@ -160,6 +164,7 @@ class Recording:
 
     def _all(self) -> list[Carried]:
         found = [c for c in self.variables.values() if c.is_needed] + [c for _, c in self.places.values()]
+        found += self.first_set.values()
         return found if self.value is None else [*found, self.value]
 
     def _attempt(self, runs: Any, before: dict[str, Any]) -> Exit | None:
@@ -179,6 +184,8 @@ class Recording:
         found = loop.finish(results)[1:]
         self.state.write(dict.fromkeys(before, UNBOUND))
         self._put(carried, found[extra:])
+        if self.first_set:
+            self._require_round(runs)
         if not has_code:
             return None
         ways = self.ways | {NORMAL}
@@ -220,6 +227,7 @@ class Recording:
         remaining = iter(values)
         made = {id(c): _filled(c, remaining) for c in carried}
         self.state.write({name: made[id(c)] for name, c in self.variables.items() if c.is_needed})
+        self.state.write({name: made[id(c)] for name, c in self.first_set.items()})
         for place, c in self.places.values():
             journal.change(place, made[id(c)])
 
@@ -249,7 +257,7 @@ class Recording:
         after = self.state.read()
         for name, end in after.items():
             if before[name] is UNBOUND:
-                self._check_new(name, end)
+                again |= self._first_set(name, end)
                 continue
             carried = self.variables[name]
             if end is UNBOUND and exit is not None and NORMAL not in exit.ways:  # nobody reads it on any way out
@@ -269,8 +277,7 @@ class Recording:
             again = True
         value = exit.value if exit is not None and RETURN in exit.ways else NOTHING
         if value is not NOTHING and self.value is None:
-            self.value = Carried("what the function returns", nest.map_structure(lambda v: NOTHING if is_symbolic(v) else v, value),
-                                 [kind_of(v) if is_symbolic(v) else None for v in nest.flatten(value)])  # fmt: skip
+            self.value = _set_inside("what the function returns", value)
             again = True
         elif value is not NOTHING and self.value is not None:
             again |= self._widened(self.value, value)
@@ -278,19 +285,34 @@ class Recording:
             raise Again
         found = [_leaves(c, after[name]) for name, c in self.variables.items() if c.is_needed]
         found += [_leaves(c, place.read()) for place, c in self.places.values()]
+        found += [_leaves(c, after[name]) for name, c in self.first_set.items()]
         if self.value is not None:
             found.append(_leaves(self.value, self.value.start if value is NOTHING else value))
         return found
 
-    def _check_new(self, name: str, end: Any) -> None:
+    def _first_set(self, name: str, end: Any) -> bool:
+        """Whether a variable that has no value before the loop is carried from now on."""
         live = self.site.live
         if end is UNBOUND or name not in live.after | live.next_round:
-            return
+            return False
+        if name in self._certain:
+            if name in self.first_set:
+                return self._widened(self.first_set[name], end)
+            self.first_set[name] = _set_inside(f"the variable '{name}'", end)
+            return True
         raise located(
             f"the variable '{name}' is first set inside the loop of line {self.site.line}, and read after it or in the next round",
             "how often the loop runs depends on a tensor; it may not run at all, and the variable would have no value",
             f"set '{name}' before the loop",
         )
+
+    def _require_round(self, runs: Any) -> None:
+        """Raise when the Program runs and no round does: what follows reads variables that the rounds set."""
+        branches = _blocks().branches(numbers.as_kind(runs, bool))
+        with branches.side(False):
+            name = next(n for n in self._certain if n in self.first_set)
+            _blocks().fail(UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value"))
+        branches.finish([], [])
 
     def _widened(self, carried: Carried, end: Any) -> bool:
         """Whether the kinds of what is carried changed, so that it holds the round's end too."""
@@ -338,6 +360,14 @@ class Recording:
                 "a recorded loop cannot carry that",
                 "change it in the loop's body",
             )
+
+
+def _set_inside(label: str, end: Any) -> Carried:
+    """What only rounds set, by what it is after one: nothing reads what it is before."""
+    content = _content(end)
+    start = nest.map_structure(lambda v: NOTHING if is_symbolic(v) else v, content)
+    kinds = [kind_of(v) if is_symbolic(v) else None for v in nest.flatten(content)]
+    return Carried(label, start, kinds, maker=end if isinstance(end, OpenList) else None)
 
 
 def _never_read(carried: Carried) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ... import _rt
-from ...base import dtypes, nest
+from ...base import nest
 from ...ir.program import Value
 from ..arrays import ArrayVariable, array_with, new_array
 from ..build import OPS
@@ -176,7 +176,7 @@ def alike(first: Any, second: Any) -> tuple[Any, Any]:
 
 def _require_holds(tensor: Kind, number: Kind) -> None:
     order = (bool, int, float)
-    held = {"b": bool, "i": int, "u": int}.get(dtypes.kind(tensor.dtype), float)
+    held = numbers.python_kind(tensor.dtype)
     if (
         any(n != 1 for n in tensor.shape)
         or order.index(number.number) > order.index(held)

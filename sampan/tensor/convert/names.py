@@ -47,10 +47,65 @@ def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def read_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that the nodes may read, in scopes inside them too."""
-    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store)} | {
-        n.target.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
-    }
+    """The names of this scope that the nodes may read, in scopes inside them too."""
+    return {name for node in nodes for name in _read(node)}
+
+
+def _read(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Name):
+        return set() if isinstance(node.ctx, ast.Store) else {node.id}
+    if isinstance(node, _COMPREHENSIONS):
+        own = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        return _read(node.generators[0].iter) | (read_names(ast.iter_child_nodes(node)) - own)
+    if isinstance(node, _FUNCTIONS):
+        given = node.args
+        own = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if a is not None}
+        body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+        if not isinstance(node, ast.Lambda):
+            own |= bound_names(body) - declared(body, ast.Nonlocal) - declared(body, ast.Global)
+        around = [given, *([] if isinstance(node, ast.Lambda) else node.decorator_list)]
+        return read_names(around) | (read_names(body) - own)
+    found = read_names(ast.iter_child_nodes(node))
+    return found | {node.target.id} if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) else found
+
+
+def certainly_read(block: Sequence[ast.stmt]) -> list[str]:
+    """The names that a block reads whatever happens in it, before it binds them, in order: as far as its first branch or loop."""
+    found: dict[str, None] = {}
+    bound: set[str] = set()
+    for statement in block:
+        simple = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return))
+        parts = (
+            [statement]
+            if simple
+            else [p for p in (getattr(statement, n, None) for n in ("test", "iter", "subject")) if p is not None]
+        )
+        found |= {name: None for part in parts for name in _unconditionally(part) if name not in bound}
+        if not simple or isinstance(statement, ast.Return):
+            break
+        bound |= bound_names([statement])
+    return list(found)
+
+
+def _unconditionally(node: ast.AST) -> Iterator[str]:
+    """The names that an expression or a simple statement reads in any case."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+    parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        parts = ()
+    elif isinstance(node, _COMPREHENSIONS):
+        parts = () if isinstance(node, ast.GeneratorExp) else [node.generators[0].iter]
+    elif isinstance(node, ast.BoolOp):
+        parts = node.values[:1]
+    elif isinstance(node, ast.IfExp):
+        parts = [node.test]
+    elif isinstance(node, ast.Compare):
+        parts = [node.left, node.comparators[0]]
+    for part in parts:
+        yield from _unconditionally(part)
 
 
 def captured_names(nodes: Iterable[ast.AST]) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...base import dtypes
 from ...base.errors import ConversionError, message
 from ...ir.builder import current_builder
 from ...ir.program import Value
@@ -28,6 +29,11 @@ _RESULTS = {
 _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 _BITS = frozenset({"__and__", "__or__", "__xor__"})
 _INTEGER_ONLY = _BITS | {"__lshift__", "__rshift__"}
+
+
+def python_kind(dtype: str) -> type:
+    """The Python type of a tensor's element."""
+    return {"b": bool, "i": int, "u": int}.get(dtypes.kind(dtype), float)
 
 
 class NumberUseError(ConversionError):
@@ -143,8 +149,8 @@ def _apply(name: str, a: Any, b: Any) -> Any:
 
 
 def cast(value: Any, kind: type) -> Any:
-    """``int(x)``, ``float(x)`` or ``bool(x)`` of a tensor of one element."""
-    strong = OPS["reshape"](value, [])
+    """``int(x)``, ``float(x)`` or ``bool(x)`` of a tensor of one element: a number, through which no gradient flows."""
+    strong = OPS["reshape"](value if getattr(value, "stop_gradient", True) else value.detach(), [])
     if str(strong.dtype) != DTYPES[kind]:
         strong = OPS["cast"](strong, DTYPES[kind])
     return of(strong)

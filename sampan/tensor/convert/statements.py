@@ -21,7 +21,7 @@ from typing import Any
 
 from .expressions import Expressions
 from .liveness import Live, Liveness
-from .names import always_leaves, blocks_of, bound_names, declared, exits, exits_of, walk_scope
+from .names import always_leaves, blocks_of, bound_names, certainly_read, declared, exits, exits_of, walk_scope
 from .syntax import HELPERS, assign, at, cells, constant, function, helper, later, name
 
 _LOCAL_READERS = frozenset({"locals", "vars", "dir", "eval", "exec"})
@@ -34,6 +34,8 @@ class Site:
     line: int
     live: Live
     refused: str = ""
+    #: Of a loop: what the statements after it read in any case, in order.
+    certain: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class FunctionRewriter:
             rest = block[number + 1 :]
             if isinstance(statement, (ast.If, ast.While, ast.For)):
                 leaves = bool(exits(statement))  # before its blocks are rewritten
-                functions, call = self._control(statement)
+                functions, call = self._control(statement, rest)
                 made += functions
                 if leaves:
                     return made + self._leaving(call, rest, place, statement)
@@ -194,9 +196,11 @@ class FunctionRewriter:
 
     # ------------------------------------------------------------------ control flow
 
-    def _control(self, node: ast.If | ast.While | ast.For) -> tuple[list[ast.stmt], ast.expr]:
+    def _control(self, node: ast.If | ast.While | ast.For, rest: Sequence[ast.stmt]) -> tuple[list[ast.stmt], ast.expr]:
         bound = bound_names([node])
         site = self._site(node, bound)
+        if not isinstance(node, ast.If) and not exits(node):
+            self._sites[-1] = dataclasses.replace(self._sites[-1], certain=tuple(certainly_read(rest)))
         inner = _Place(is_inner=True)
         functions: list[ast.stmt] = []
 

@@ -193,7 +193,108 @@ def like_a_list(x):
     )
 
 
+def slices(n):
+    out = []
+    for i in range(n):
+        out.append(i * 10)
+    return out[1:], out[:-1], out[-2:], out[::-1], out[::2], out[1:n], out[n:], out[:], out[3:1], out[-100:100]
+
+
+def slices_by_numbers(n):
+    known = [i * 1.5 for i in range(5)]
+    return known[n - 1 :], known[n - 2], known[: n // 2], known[-n], [][n:]
+
+
+@unknown_sizes
+def slices_joined(x):
+    out = [x[0]]
+    for row in x:
+        out.append(row * 2)
+    return paddle.stack(out[1:]), paddle.concat(out[:-1] + [x[-1]] + out[::-1])  # noqa: RUF005
+
+
+def taken_out(n):
+    out = []
+    for i in range(n + 2):
+        out.append(i * i)
+    first, last, third = out.pop(0), out.pop(), out.pop(n - 3)
+    del out[0]
+    held = out[:]
+    del held[1:]
+    return first, last, third, out, held
+
+
+def put_in(n):
+    out = []
+    for i in range(n):
+        out.insert(0, i)
+        out.insert(i // 2, -i)
+    out.insert(-1, 100)
+    out.reverse()
+    return out, len(out)
+
+
+def put_behind(n):
+    some, others = [1], []
+    for i in range(n):
+        some.append(i)
+        others.insert(0, i + 10)
+    both = some + others
+    some.extend(others)
+    some += [5, 6]
+    return both, some, [7, 8] + others + [9], others.copy() + []  # noqa: RUF005
+
+
+@unknown_sizes
+def sums(x):
+    out = [x[0]]
+    for i, row in enumerate(x):
+        if row.sum() > -1:
+            out.append(row * i)
+    return sum(out), sum(out, x[0]), paddle.add_n(out), sum(out[:1], 0), sum(x), sum(row.sum() for row in x)
+
+
+def sums_of_numbers(n):
+    out, halves = [], []
+    for i in range(n):
+        out.append(i)
+        halves.append(i / 2)
+    return sum(out), sum(out, 0.5), sum(halves, 1.0), sum([i for i in out if i > 1]), sum(i * i for i in out)
+
+
+@unknown_sizes
+def kept(x):
+    rows = [row * 2 for row in x if row.sum() > 0]
+    numbers = [i for i, row in enumerate(x) if row[0] < row[1] if i != 2]
+    pairs = [(i, a) for i, (a, b) in enumerate(zip(x, x * 2)) if a.sum() < b.sum()]
+    return rows, numbers, pairs, [r + k for r in rows for k in range(2)], list(x), [len(rows)] * 2
+
+
+@unknown_sizes
+def made_of_lists(x):
+    rows = []
+    for row in x:
+        rows.append(row)
+    doubled = [row * 2 for row in rows]
+    total = x[0] * 0
+    for a, b in zip(rows, reversed(doubled)):
+        total = total + a * b
+    return doubled, total, [f(1) for f in [lambda k, j=j: k + j for j in range(3)]]
+
+
+def numbers_of_tensors(x):
+    big = x.max().item()
+    places = [int(v) for v in x.abs().tolist()]
+    total = 0
+    for v in x.tolist():
+        total += v
+    return x * big, places, total, x[places[0] - 1], x.item(1), x.astype("bool").tolist()
+
+
 CASES = [
+    (slices, N), (slices, N * 0), (slices, N // 4), (slices_by_numbers, N), (slices_by_numbers, N - 1), (slices_joined, ROWS), (slices_joined, ROWS[:1]),
+    (taken_out, N), (taken_out, N - 1), (put_in, N), (put_behind, N), (put_behind, N * 0), (sums, ROWS), (sums, ROWS[3:]), (sums_of_numbers, N),
+    (kept, ROWS), (kept, -ROWS), (made_of_lists, ROWS), (numbers_of_tensors, UP), (numbers_of_tensors, DOWN),
     (stacked, ROWS), (stacked, ROWS[:1]), (counted, N), (counted, N * 0), (some_rows, ROWS), (some_rows, -ROWS[:1]), (in_one_branch, UP),
     (in_one_branch, DOWN), (structures, UP), (structures, UP * 50), (in_a_dict, ROWS), (in_a_dict, ROWS[:1]), (one_list_under_two_names, UP),
     (another_list_in_the_loop, UP), (rounds_of_their_own, UP), (stack_of_work, N), (set_and_popped, N), (set_and_popped, N * 0), (cleared, UP),
@@ -226,6 +327,19 @@ def test_an_item_that_is_not_there_is_an_error_of_the_run():
         recorded(third, N * 0)
 
 
+def test_a_sum_of_nothing_is_an_error_of_the_run_where_eager_mode_gives_a_number():
+    def total(x, n):
+        out = []
+        for i in range(n):
+            out.append(x * i)
+        return sum(out)
+
+    assert recorded(total, UP, N).tolist() == total(UP, N).tolist()
+    assert total(UP, N * 0) == 0
+    with pytest.raises(IndexRangeError, match="empty in this run"):
+        recorded(total, UP, N * 0)
+
+
 def test_an_index_error_of_a_branch_is_raised_when_the_run_comes_there():
     def first(x, items=()):
         held = list(items)
@@ -236,28 +350,6 @@ def test_an_index_error_of_a_branch_is_raised_when_the_run_comes_there():
     assert recorded(first, DOWN).tolist() == first(DOWN).tolist()
     with pytest.raises(IndexError):
         recorded(first, UP)
-
-
-def sliced(n):
-    out = []
-    for i in range(n):
-        out.append(i)
-    return out[1:]
-
-
-def summed(n):
-    out = []
-    for i in range(n):
-        out.append(i)
-    return sum(out)
-
-
-def added_up(x):
-    out = []
-    while x.sum() < 50:
-        x = x * 2
-        out.append(x)
-    return paddle.add_n(out)
 
 
 def mixed(n):
@@ -275,6 +367,29 @@ def texts(n):
     return out
 
 
+def sorted_items(n):
+    out = []
+    for i in range(n):
+        out.append(-i)
+    out.sort()
+    return out
+
+
+def sliced_assignment(n):
+    out = []
+    for i in range(n):
+        out.append(i)
+    out[:2] = [7]
+    return out
+
+
+def sum_of_pairs(n):
+    out = []
+    for i in range(n):
+        out.append((i, i))
+    return sum(out)
+
+
 def lengthened_outside(x, items):
     for row in x:
         if row.sum() > 0:
@@ -284,8 +399,8 @@ def lengthened_outside(x, items):
 
 @pytest.mark.parametrize(
     "case",
-    [(sliced, N, "slice"), (summed, N, "runs over the items"), (added_up, UP, "runs over the items"), (mixed, N, "structure"),
-     (texts, N, "tensors and numbers only")],
+    [(mixed, N, "structure"), (texts, N, "tensors and numbers only"), (sorted_items, N, "sort"), (sliced_assignment, N, "assignment to a slice"),
+     (sum_of_pairs, N, "sum.. of containers")],
     ids=lambda c: c[0].__name__,
 )  # fmt: skip
 def test_what_needs_the_whole_list_is_refused_with_the_users_line(case):

@@ -75,7 +75,9 @@ def writes_a_global(x):
 def first_set_in_a_loop(n):
     for i in range(n):
         y = i
-    return y
+    if n > 5:
+        return y
+    return n
 
 
 def generator(x):
@@ -94,11 +96,11 @@ def symbolic_index(n):
 
 
 def comprehension(n):
-    return [i * 2 for i in range(n)]
+    return {i: i * 2 for i in range(n)}
 
 
 def conditional_comprehension(x):
-    return [v for v in x if v > 0]
+    return {k: v for k, v in enumerate(x) if v > 0}
 
 
 def reads_elements(x):
