@@ -214,16 +214,21 @@ class PoolForward final : public NativeOp {
       Position at;
       at.seek(p_.axes, begin % points);
       if constexpr (std::is_same_v<T, float>) {
-        if (p_.is_max && !p_.with_indices) {
+        if (p_.is_max && in_size <= INT32_MAX) {
           for (int64_t i = begin, count; i < end; i += count, at = {}) {
             count = std::min(end, (i / points + 1) * points) - i;
-            max_run(p_, at, count, x + i / points * in_size * channels, channels, out + i * channels);
+            const float* image = x + i / points * in_size * channels;
+            if (!p_.with_indices)
+              max_run(p_, at, count, image, channels, out + i * channels);
+            else if (is_int32_)
+              max_run(p_, at, count, image, channels, out + i * channels, reinterpret_cast<int32_t*>(buffers[2]) + i * channels);
+            else
+              max_run(p_, at, count, image, channels, out + i * channels, reinterpret_cast<int64_t*>(buffers[2]) + i * channels);
           }
           return;
         }
       }
       int64_t indices[kChannels], image_number = begin / points;
-      int32_t positions[kChannels];
       for (int64_t i = begin, left = points - begin % points; i < end; ++i, at.next(p_.axes)) {
         const T* image = x + image_number * in_size * channels;
         if (--left == 0) {
@@ -235,17 +240,7 @@ class PoolForward final : public NativeOp {
           T* to = out + i * channels + c;
           int64_t* found = p_.with_indices ? indices : nullptr;
           if (p_.is_max) {
-            if constexpr (std::is_same_v<T, float>) {
-              if (p_.in_size() > INT32_MAX) {
-                max_rows(p_, at.o, image + c, channels, to, found, n);
-              } else {
-                max_floats(p_, at.o, image + c, channels, to, found ? positions : nullptr, n);
-                if (found) store_positions(positions, n, buffers[2], i * channels + c);
-                found = nullptr;
-              }
-            } else {
-              max_rows(p_, at.o, image + c, channels, to, found, n);
-            }
+            max_rows(p_, at.o, image + c, channels, to, found, n);
           } else if constexpr (std::is_same_v<T, float>) {
             sum_floats(p_, at.o, image + c, channels, to, n);
           } else if constexpr (std::is_floating_point_v<T>) {
@@ -299,13 +294,6 @@ class PoolForward final : public NativeOp {
     return sum;
   }
 
-  void store_positions(const int32_t* positions, int64_t n, char* indices, int64_t first) const {
-    if (is_int32_)
-      std::copy_n(positions, n, reinterpret_cast<int32_t*>(indices) + first);
-    else
-      std::copy_n(positions, n, reinterpret_cast<int64_t*>(indices) + first);
-  }
-
   void store_index(char* indices, int64_t i, int64_t v) const {
     if (is_int32_)
       reinterpret_cast<int32_t*>(indices)[i] = static_cast<int32_t>(v);
@@ -352,7 +340,19 @@ class PoolBackward final : public NativeOp {
         const int64_t c = u % groups * kChannels, n = std::min(kChannels, channels - c);
         const int64_t image = u / groups;
         T* plane = to + image * pixels * channels + c;
-        for (int64_t i = 0; i < pixels; ++i) std::fill_n(plane + i * channels, n, T{});
+        if (n == channels)
+          std::fill_n(plane, pixels * channels, T{});
+        else
+          for (int64_t i = 0; i < pixels; ++i) std::fill_n(plane + i * channels, n, T{});
+        if (p_.is_max && !x) {
+          with_index(indices, [&](const auto* index) {
+            for (int64_t i = 0; i < points; ++i) {
+              const int64_t first = (image * points + i) * channels + c;
+              for (int64_t j = 0; j < n; ++j) plane[within(index[first + j], pixels) * channels + j] += grad[first + j];
+            }
+          });
+          continue;
+        }
         Position at;
         for (int64_t i = 0; i < points; ++i, at.next(p_.axes)) {
           const int64_t first = (image * points + i) * channels + c;
@@ -366,17 +366,11 @@ class PoolBackward final : public NativeOp {
             continue;
           }
           if constexpr (std::is_same_v<T, float>) {
-            if (x && pixels <= INT32_MAX) {
+            if (pixels <= INT32_MAX) {
               max_floats(p_, at.o, x + image * pixels * channels + c, channels, values, positions, n);
               for (int64_t j = 0; j < n; ++j) plane[positions[j] * channels + j] += row[j];
               continue;
             }
-          }
-          if (!x) {
-            with_index(indices, [&](const auto* index) {
-              for (int64_t j = 0; j < n; ++j) plane[within(index[first + j], pixels) * channels + j] += row[j];
-            });
-            continue;
           }
           max_rows(p_, at.o, x + image * pixels * channels + c, channels, values, found, n);
           for (int64_t j = 0; j < n; ++j) plane[found[j] * channels + j] += row[j];

@@ -46,9 +46,11 @@ struct Position {
   }
 };
 
-// One output position of n channels that lie together, and where the maxima are (null: not asked for).
+// The maxima of one output position over n channels that lie together, and where they are.
 void max_floats(const PoolShape& p, const int64_t* o, const float* x, int64_t pixel, float* out, int32_t* at, int64_t n);
-// `count` output positions of one image from `at` on, without their maxima's positions.
+// `count` output positions of one image from `at` on, all channels: the maxima, and where they are in an image of fewer than 2^31 positions.
 void max_run(const PoolShape& p, Position at, int64_t count, const float* image, int64_t channels, float* out);
+void max_run(const PoolShape& p, Position at, int64_t count, const float* image, int64_t channels, float* out, int32_t* indices);
+void max_run(const PoolShape& p, Position at, int64_t count, const float* image, int64_t channels, float* out, int64_t* indices);
 
 }  // namespace sampan::kernels
