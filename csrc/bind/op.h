@@ -17,6 +17,7 @@ struct Parameter {
   PyObject* default_value;  // null: required
   bool is_keyword_only = false;
   bool is_variadic = false;  // takes the positional arguments that are left; only the last positional parameter
+  bool takes_rest = false;   // the same for an attribute, where more are given than there are parameters: reshape(x, 2, 3)
 };
 
 struct OpObject {
@@ -27,10 +28,12 @@ struct OpObject {
   PyObject* miss;
   PyObject* static_handler;
   PyObject* aliases;  // a dict {other name: parameter}, or null
+  PyObject* other_form;  // (position, frozenset of keywords, function) or null
   PyObject* text_name;
   std::vector<Parameter>* parameters;
   size_t positional_count;  // parameters before the first keyword-only one
   bool is_variadic;
+  bool takes_rest;
   char takes_positional_out;
   SignatureTable* table;
 };
@@ -48,6 +51,9 @@ PyObject* raise_argument_error(const OpObject& op, const std::string& message);
 // Sorts the arguments of a call into values, one borrowed object per parameter, and finds out=. packed: the tuple of a variadic parameter's
 // arguments, if one was made. False with TypeError set.
 bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names, PyObject** values, PyObject** out, Owned& packed);
+
+// Whether a call is of the op's other form: an int or bool where its position is, or one of its keywords.
+bool has_other_form(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names);
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* keyword_names);
 

@@ -226,6 +226,18 @@ std::string operands_text(const OpObject& op, PyObject* const* args) {
   return text;
 }
 
+// other_form's function with the op itself before the arguments.
+PyObject* call_other_form(OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names) {
+  try {
+    std::vector<PyObject*> all{reinterpret_cast<PyObject*>(&op)};
+    all.insert(all.end(), args, args + count + static_cast<size_t>(keyword_names ? PyTuple_GET_SIZE(keyword_names) : 0));
+    return PyObject_Vectorcall(PyTuple_GET_ITEM(op.other_form, 2), all.data(), count + 1, keyword_names);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* keyword_names) {
@@ -234,6 +246,9 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t count_and_
   PyObject* bound[kMaxParameters];
   PyObject* out = nullptr;
   Owned packed;
+  if (op.other_form && has_other_form(op, args, count, keyword_names)) {
+    return call_other_form(op, args, count, keyword_names);
+  }
   if (count != op.parameters->size() || count != op.positional_count || op.is_variadic || keyword_names) {
     if (!bind_arguments(op, args, count, keyword_names, bound, &out, packed)) return nullptr;
     args = bound;

@@ -70,11 +70,14 @@ bool parse_parameters(OpObject& op, PyObject* list) {
       p.is_variadic = op.is_variadic = true;
     } else if (PyUnicode_CompareWithASCIIString(kind, "attr") == 0) {
       p.kind = Parameter::kAttribute;
+    } else if (PyUnicode_CompareWithASCIIString(kind, "rest") == 0) {
+      p.kind = Parameter::kAttribute;
+      p.takes_rest = op.takes_rest = true;
     } else {
-      return PyErr_Format(PyExc_ValueError, "Op %U: parameter %R has kind %R; there are 'tensor', 'tensors', 'variadic' and 'attr'", op.text_name, name, kind), false;
+      return PyErr_Format(PyExc_ValueError, "Op %U: parameter %R has kind %R; there are 'tensor', 'tensors', 'variadic', 'attr' and 'rest'", op.text_name, name, kind), false;
     }
     const bool is_after_positional = i > static_cast<Py_ssize_t>(op.positional_count);
-    if (!p.is_keyword_only && (is_after_positional || (op.is_variadic && !p.is_variadic))) {
+    if (!p.is_keyword_only && (is_after_positional || (op.is_variadic && !p.is_variadic) || (op.takes_rest && !p.takes_rest))) {
       return PyErr_Format(PyExc_ValueError, "Op %U: parameter %R must be keyword-only: it comes after one that is, or after a variadic one", op.text_name, name), false;
     }
     if (!p.is_keyword_only) ++op.positional_count;
@@ -124,6 +127,7 @@ int op_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(op.dict);
   Py_VISIT(op.miss);
   Py_VISIT(op.static_handler);
+  Py_VISIT(op.other_form);
   if (op.parameters) {
     for (auto& p : *op.parameters) Py_VISIT(p.default_value);
   }
@@ -135,6 +139,7 @@ int op_clear(PyObject* self) {
   Py_CLEAR(op.dict);
   Py_CLEAR(op.miss);
   Py_CLEAR(op.static_handler);
+  Py_CLEAR(op.other_form);
   return 0;
 }
 
@@ -189,6 +194,21 @@ PyObject* op_parameters(PyObject* self, void*) {
 
 PyObject* op_cached_calls(PyObject* self, void*) { return PyLong_FromSize_t(as_op(self)->table->size()); }
 
+PyObject* get_other_form(PyObject* self, void*) {
+  const OpObject& op = *as_op(self);
+  return Py_NewRef(op.other_form ? op.other_form : Py_None);
+}
+
+int set_other_form(PyObject* self, PyObject* value, void*) {
+  if (!value || !PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 3 || !PyLong_Check(PyTuple_GET_ITEM(value, 0)) ||
+      !PyAnySet_Check(PyTuple_GET_ITEM(value, 1)) || !PyCallable_Check(PyTuple_GET_ITEM(value, 2))) {
+    PyErr_SetString(PyExc_TypeError, "Op.other_form must be (position, set of keywords, function)");
+    return -1;
+  }
+  Py_XSETREF(as_op(self)->other_form, Py_NewRef(value));
+  return 0;
+}
+
 PyMethodDef op_methods[] = {
     {"__reduce__", op_reduce, METH_NOARGS, nullptr},
     {"clear_cache", op_clear_cache, METH_NOARGS, "Forgets every signature."},
@@ -198,6 +218,8 @@ PyMethodDef op_methods[] = {
 PyGetSetDef op_properties[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {"parameters", op_parameters, nullptr, "(name, kind, default) of each parameter.", nullptr},
+    {"other_form", get_other_form, set_other_form,
+     "(position, keywords, function): a call with an int or bool at the position, or with one of the keywords, goes to function(op, *args, **kwargs).", nullptr},
     {"cached_calls", op_cached_calls, nullptr, "How many signatures are cached.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -266,6 +288,16 @@ PyObject* raise_argument_error(const OpObject& op, const std::string& message) {
   return nullptr;
 }
 
+bool has_other_form(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names) {
+  const auto at = PyLong_AsSize_t(PyTuple_GET_ITEM(op.other_form, 0));
+  if (count > at && PyLong_Check(args[at])) return true;
+  const Py_ssize_t keywords = keyword_names ? PyTuple_GET_SIZE(keyword_names) : 0;
+  for (Py_ssize_t k = 0; k < keywords; ++k) {
+    if (PySet_Contains(PyTuple_GET_ITEM(op.other_form, 1), PyTuple_GET_ITEM(keyword_names, k)) == 1) return true;
+  }
+  return false;
+}
+
 bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyObject* keyword_names, PyObject** values, PyObject** out, Owned& packed) {
   const auto& parameters = *op.parameters;
   const size_t total = parameters.size();
@@ -289,6 +321,12 @@ bool bind_arguments(const OpObject& op, PyObject* const* args, size_t count, PyO
       for (size_t i = at; i < given; ++i) PyTuple_SET_ITEM(packed.get(), static_cast<Py_ssize_t>(i - at), Py_NewRef(args[i]));
       values[at] = packed.get();
     }
+  } else if (op.takes_rest && given > op.positional_count) {
+    const size_t at = op.positional_count - 1;
+    packed = Owned(PyTuple_New(static_cast<Py_ssize_t>(given - at)));
+    if (!packed) return false;
+    for (size_t i = at; i < given; ++i) PyTuple_SET_ITEM(packed.get(), static_cast<Py_ssize_t>(i - at), Py_NewRef(args[i]));
+    values[at] = packed.get();
   } else if (given > positional) {
     raise_argument_error(op, "takes at most " + std::to_string(positional) + " positional arguments, and " + std::to_string(given) + " were given");
     return false;

@@ -103,10 +103,28 @@ def sign(z: Complex) -> Complex:
     return Complex(zero.where(0.0, z.re / length), zero.where(0.0, z.im / length))
 
 
+# Of infinities and NaN, what C99's Annex G says: a growth without bound wins over an angle that is not known, a zero over both.
+
+
+def _is_lost(z: Complex) -> Value:
+    """Whether the real part is infinite and the angle infinite or NaN."""
+    return absolute(z.re).equals(math.inf) & absolute(z.im).compare("uge", math.inf)
+
+
+def _times(a: Value, b: Value) -> Value:
+    """a * b, and a zero where one of them is, whatever the other."""
+    zero = a.writer.constant(0.0, a.type)
+    is_zero = a.equals(0.0) | b.equals(0.0)
+    one = a.writer.constant(1.0, a.type)
+    return is_zero.where(copy_sign(zero, copy_sign(one, a) * copy_sign(one, b)), a * b)
+
+
 @scalar_op("exp", "c", cost=100)
 def complex_exp(z: Complex) -> Complex:
-    growth = exp(z.re)
+    growth, lost, one = exp(z.re), _is_lost(z), z.re.writer.constant(1.0, z.type)
     sine, cosine = sine_and_cosine(z.im)
+    cosine = lost.where(one, cosine)
+    sine = (lost & (z.re < 0.0)).where(copy_sign(one, z.im), sine)
     real_only = z.im.equals(0.0)
     return Complex(growth * cosine, real_only.where(z.im, growth * sine))
 
@@ -121,10 +139,11 @@ def complex_sqrt(z: Complex) -> Complex:
     """The root with a real part that is not negative."""
     writer = z.re.writer
     length = magnitude(z)
-    root = writer.intrinsic("sqrt", (length + absolute(z.re)) * 0.5)
+    root = writer.intrinsic("sqrt", length * 0.5 + absolute(z.re) * 0.5)
     other = root.equals(0.0).where(0.0, absolute(z.im) / (root + root))
-    right = z.re >= 0.0
-    return Complex(right.where(root, other), copy_sign(right.where(other, root), z.im))
+    right, tall = z.re >= 0.0, absolute(z.im).equals(math.inf)
+    re, im = tall.where(math.inf, right.where(root, other)), tall.where(math.inf, right.where(other, root))
+    return Complex(re, copy_sign(im, z.im))
 
 
 @scalar_op("pow", "c", 2, cost=450)
@@ -139,26 +158,25 @@ def complex_pow(a: Complex, b: Complex) -> Complex:
 
 @scalar_op("sin", "c", cost=150)
 def complex_sin(z: Complex) -> Complex:
-    sine, cosine = sine_and_cosine(z.re)
-    return Complex(sine * cosh(z.im), cosine * sinh(z.im))
+    result = complex_sinh(Complex(-z.im, z.re))
+    return Complex(result.im, -result.re)
 
 
 @scalar_op("cos", "c", cost=150)
 def complex_cos(z: Complex) -> Complex:
-    sine, cosine = sine_and_cosine(z.re)
-    return Complex(cosine * cosh(z.im), -(sine * sinh(z.im)))
+    return complex_cosh(Complex(-z.im, z.re))
 
 
 @scalar_op("sinh", "c", cost=150)
 def complex_sinh(z: Complex) -> Complex:
     sine, cosine = sine_and_cosine(z.im)
-    return Complex(sinh(z.re) * cosine, cosh(z.re) * sine)
+    return Complex(_times(sinh(z.re), _is_lost(z).where(1.0, cosine)), _times(cosh(z.re), sine))
 
 
 @scalar_op("cosh", "c", cost=150)
 def complex_cosh(z: Complex) -> Complex:
     sine, cosine = sine_and_cosine(z.im)
-    return Complex(cosh(z.re) * cosine, sinh(z.re) * sine)
+    return Complex(cosh(z.re) * _is_lost(z).where(1.0, cosine), _times(sinh(z.re), sine))
 
 
 @scalar_op("tanh", "c", cost=330)
@@ -167,8 +185,10 @@ def complex_tanh(z: Complex) -> Complex:
     limit = 40.0
     re = (absolute(z.re) > limit).where(copy_sign(z.re.writer.constant(limit, z.type), z.re), z.re)
     sine, cosine = sine_and_cosine(z.im + z.im)
-    scale = cosh(re + re) + cosine
-    return Complex(sinh(re + re) / scale, sine / scale)
+    flat, zero = absolute(z.re).equals(math.inf), z.re.writer.constant(0.0, z.type)
+    sine = flat.where(copy_sign(zero, absolute(z.im).compare("uge", math.inf).where(z.im, sine)), sine)
+    scale = cosh(re + re) + flat.where(1.0, cosine)
+    return Complex(z.re.equals(0.0).where(z.re, sinh(re + re) / scale), z.im.equals(0.0).where(z.im, sine / scale))
 
 
 @scalar_op("tan", "c", cost=330)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..base.errors import ShapeError, message
+from ..base.errors import ArgumentError, ShapeError, message
 from ..base.lazy import scipy_special as special
 from . import primitives as p
 from .arguments import dtype_name, floating, normalized_axis, ranked
@@ -63,7 +63,7 @@ def selu(x, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848
     return p.mul(p.select(p.gt(x, 0), x, p.mul(p.expm1(p.minimum(x, 0)), alpha)), scale)
 
 
-@op((_F + "sigmoid",), method=True, inplace=True, reference=special.expit, samples=_ONE)
+@op(("sigmoid", _F + "sigmoid"), method=True, inplace=True, reference=special.expit, samples=_ONE)
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
     return p.sigmoid(floating(x))
@@ -106,7 +106,9 @@ def _gelu_gradient(op_, g):
     gradient=_gelu_gradient,
 )
 def gelu(x, approximate=False):
-    """x times the normal distribution function of x; approximate: by tanh."""
+    """x times the normal distribution function of x; approximate (True or ``"tanh"``; ``"none"`` is False): by tanh."""
+    if approximate not in (True, False, "tanh", "none"):
+        raise ArgumentError(f"gelu(): approximate is {approximate!r}; it must be True, False, 'tanh' or 'none'")
     if approximate in (True, "tanh"):
         inner = p.mul(p.add(x, p.mul(p.mul(p.mul(x, x), x), 0.044715)), _ROOT_TWO_OVER_PI)
         return p.mul(p.mul(x, 0.5), p.add(p.tanh(inner), 1))
@@ -122,7 +124,7 @@ def hardtanh(x, min=-1.0, max=1.0):
 @op((_F + "hardshrink",), reference=lambda x, threshold=0.5: np.where(np.abs(x) > threshold, x, 0), samples=_ONE)
 def hardshrink(x, threshold=0.5):
     """x where |x| > threshold, else 0."""
-    return p.select(p.gt(p.abs(x), threshold), x, 0)
+    return p.select(p.le(p.abs(x), threshold), 0, x)
 
 
 @op((_F + "softshrink",), reference=lambda x, threshold=0.5: np.sign(x) * np.maximum(np.abs(x) - threshold, 0), samples=_ONE)
@@ -184,7 +186,7 @@ def mish(x):
 )
 def thresholded_relu(x, threshold=1.0, value=0.0):
     """x where x > threshold, else value."""
-    return p.select(p.gt(x, threshold), x, value)
+    return p.select(p.le(x, threshold), value, x)
 
 
 @op((_F + "prelu",), operands=("x", "weight"), reference=lambda x, w: np.where(x > 0, x, x * w), samples=[(real(2, 3), real(1))])

@@ -54,6 +54,8 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 def kind_of(name: str, default: Any) -> str:
     """The kind of an attribute, by its default and its name; empty for one that takes several."""
+    if name == "approximate":
+        return ""
     if isinstance(default, bool):
         return "flag"
     if isinstance(default, str):

@@ -250,6 +250,7 @@ def equal_all(x, y):
     reference=lambda x, t, assume_unique=False, invert=False: np.isin(x, t, invert=invert),
     samples=[(real(3, 4, low=0, high=5), real(2, 2, low=0, high=5)), (integer(5), integer(3), False, True)],
     tests="nograd",
+    aliases={"elements": "x", "test_elements": "test_x"},
 )
 def isin(x, test_x, assume_unique=False, invert=False):
     """Whether each element of x is among those of test_x; ``invert`` answers the opposite."""

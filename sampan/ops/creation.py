@@ -111,7 +111,14 @@ def full_like(x, fill_value, dtype=None):
     return p.broadcast_to(p.reshape(p.cast(fill_value, _dtype("full_like", dtype, x.dtype)), ()), x.shape)
 
 
-@op("eye", operands=(), creates=True, reference=lambda n, m=None: np.eye(n, m, dtype="float32"), samples=[(3,), (2, 4)])
+@op(
+    "eye",
+    operands=(),
+    creates=True,
+    reference=lambda n, m=None: np.eye(n, m, dtype="float32"),
+    samples=[(3,), (2, 4)],
+    aliases={"n": "num_rows", "m": "num_columns"},
+)
 def eye(num_rows, num_columns=None, dtype=None):
     """The identity matrix, [num_rows, num_columns]."""
     shape = sizes("eye", (num_rows, num_rows if num_columns is None else num_columns))
@@ -154,6 +161,7 @@ def arange(start=0, end=None, step=1, dtype=None):
     creates=True,
     reference=lambda a, b, n: np.linspace(a, b, n).astype("float32"),
     samples=[(0, 10, 5), (0, 10, 1), (3.0, -2.0, 4)],
+    aliases={"end": "stop", "steps": "num"},
 )
 def linspace(start, stop, num, dtype=None):
     """``num`` numbers from start to stop, both included, at equal steps."""
@@ -170,7 +178,13 @@ def _line(start, stop, num):
     return p.select(p.lt(position, num / 2), up, down) if num > 1 else up
 
 
-@op("logspace", operands=(), reference=lambda a, b, n: np.logspace(a, b, n).astype("float32"), samples=[(0, 3, 4)])
+@op(
+    "logspace",
+    operands=(),
+    reference=lambda a, b, n: np.logspace(a, b, n).astype("float32"),
+    samples=[(0, 3, 4)],
+    aliases={"end": "stop", "steps": "num"},
+)
 def logspace(start, stop, num, base=10.0, dtype=None):
     """base to the power of each of linspace(start, stop, num)."""
     if num < 1:

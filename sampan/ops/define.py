@@ -24,11 +24,16 @@ REQUIRED = inspect.Parameter.empty
 SCALAR_DTYPES: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
+def scalar_dtype(value: Any) -> str | None:
+    """The dtype of a weak Value for a Python number, one of a subclass (``numpy.float64``) too; None for anything else."""
+    return SCALAR_DTYPES.get(type(value)) or next((d for kind, d in SCALAR_DTYPES.items() if isinstance(value, kind)), None)
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter: ``tensor`` (a Value, a Python number or None), ``tensors`` (a list of them) or ``attr``.
 
-    A variadic one takes a list, or the positional arguments that are left.
+    A variadic one takes a list, or the positional arguments that are left; so does an attr that takes the rest, where more than one is left.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Parameter:
     default: Any = REQUIRED
     is_keyword_only: bool = False
     is_variadic: bool = False
+    takes_rest: bool = False
     check: str = ""  # what the value of an attribute must be, of attributes.kind_of
 
 
@@ -98,6 +104,8 @@ class OpDef:
         if positional and positional[-1].is_variadic and len(args) >= len(positional):
             first, rest = args[: len(positional) - 1], args[len(positional) - 1 :]
             args = (*first, rest[0] if len(rest) == 1 and isinstance(rest[0], (list, tuple)) else rest)
+        if positional and positional[-1].takes_rest and len(args) > len(positional):
+            args = (*args[: len(positional) - 1], args[len(positional) - 1 :])
         if len(args) > len(positional):
             raise ArgumentTypeError(f"{self.name}() takes {len(positional)} positional arguments, got {len(args)}")
         kwargs = {self.aliases.get(k, k): v for k, v in kwargs.items()}
@@ -203,7 +211,7 @@ def lift_operand(op_name: str, name: str, value: Any, is_required: bool = False)
     """A Value, or None unless it is required, as it is; a Python number as a weak constant."""
     if isinstance(value, Value) or (value is None and not is_required):
         return value
-    dtype = next((dtype for kind, dtype in SCALAR_DTYPES.items() if isinstance(value, kind)), None)
+    dtype = scalar_dtype(value)
     if dtype is not None:
         return constant(value, dtype, weak=True)
     raise ArgumentTypeError(
@@ -241,7 +249,9 @@ def operator_named(ir_name: str) -> OpDef | None:
 
 
 #: Keyword names that Paddle accepts everywhere beside the parameters' own.
-_SPELLINGS = {"input": "x", "other": "y", "dim": "axis"}
+SPELLINGS = {
+    "input": "x", "other": "y", "dim": "axis", "dims": "axis", "size": "shape", "eps": "epsilon", "target": "label", "dim1": "axis1", "dim2": "axis2",
+}  # fmt: skip
 
 
 def op(
@@ -250,6 +260,7 @@ def op(
     operands: Sequence[str] | None = None,
     lists: Sequence[str] = (),
     variadic: str = "",
+    rest: str = "",
     keyword_only: Sequence[str] = (),
     method: bool | str | Sequence[str] = False,
     inplace: bool | str | Sequence[str] = False,
@@ -273,6 +284,7 @@ def op(
         operands: the parameters that are tensors; by default those without a default value.
         lists: those of them that are lists of tensors.
         variadic: the one of those that may also be given as separate arguments.
+        rest: the parameter, the last one, whose list may also be given as separate arguments: ``reshape(x, 2, 3)``.
         keyword_only: the parameters, last ones, that are given by name only.
         method: also a method of Tensor, under its own or these names.
         inplace: also in-place forms: ``name_``, or these names; each a function beside ``api`` and a method.
@@ -285,7 +297,7 @@ def op(
         updates: the operands that the outputs, in order, are written back into (an optimizer's step).
         takes_positional_out: ``out`` may also be given by position, after the parameters, as Paddle has it.
         title: what messages call an operator that users do not call by name, such as ``tensor[...] = value``.
-        aliases: other accepted keyword names, to the parameters' own; ``input``, ``other`` and ``dim`` stand for x, y and axis without being named.
+        aliases: other accepted keyword names, to the parameters' own; those of ``SPELLINGS`` stand without being named.
         tolerance: how much wider than usual the tests' tolerance is.
         tests: ``all``, or words of what to leave out: ``nograd`` (no gradient check), ``noempty``, ``noscalar``.
     """
@@ -306,6 +318,7 @@ def op(
                 default,
                 p in keyword_only or p == "key",
                 p == variadic,
+                p == rest,
                 attributes.kind_of(p, default) if is_public and p not in lists and p not in chosen else "",
             )
             for p, default in defaults.items()
@@ -316,7 +329,7 @@ def op(
         )
         given = f"{name}_" if inplace is True else inplace
         in_place = () if given is False else (given,) if isinstance(given, str) else tuple(given)
-        spellings = {k: own for k, own in _SPELLINGS.items() if own in defaults and k not in defaults}
+        spellings = {k: own for k, own in SPELLINGS.items() if own in defaults and k not in defaults}
         definition = OpDef(
             name,
             function,

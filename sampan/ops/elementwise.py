@@ -141,6 +141,7 @@ def remainder(x, y):
     reference=np.power,
     samples=[(positive(3, 4), real(3, 4)), (real(4), 2), (positive(2, 3), 0.5), (positive(), real(3))],
     tests="noempty",
+    aliases={"exponent": "y"},
 )
 def pow(x, y):
     """x to the power y, elementwise, with broadcasting. A negative integer power of an integer is rounded toward zero."""
@@ -310,9 +311,13 @@ def lerp(x, y, weight):
     ],
 )
 def clip(x, min=None, max=None):
-    """x, elements below ``min`` raised to it and those above ``max`` lowered to it; NaN stays. The dtype is x's."""
+    """x, elements below ``min`` raised to it and those above ``max`` lowered to it; NaN stays. The dtype is x's, or where floating bounds meet an integer x theirs."""
     if x.dtype == "bool":
         raise DTypeError(message("clip() does not take bool", "it takes integer and floating types", "cast the tensor first"))
+
+    bounds = [v for v in (min, max) if v is not None and dtypes.is_floating(v.dtype)]
+    if bounds and dtypes.is_integer(x.dtype):
+        x = promoted(x, *bounds)[0]
 
     def as_bound(v: Value) -> Value:
         if not dtypes.is_integer(x.dtype):

@@ -237,6 +237,7 @@ _ROWS = values([-1.0, 0.0, 1.0], [0.0, 2.0, 4.0])
         (values(3.0, 1.0, 2.0), real(4), {"sorter": values(1, 2, 0, dtype="int64")}),
     ],
     tests="nograd noempty noscalar noshape",
+    aliases={"input": "values"},
 )
 def searchsorted(sorted_sequence, values, out_int32=False, right=False, side=None, sorter=None):
     """Where each value would be inserted to keep the ascending order of the last axis: before equal elements, or (right) after them.
@@ -261,6 +262,7 @@ def searchsorted(sorted_sequence, values, out_int32=False, right=False, side=Non
     reference=lambda x, row, out_int32=False, right=False: _search_reference(row, x, out_int32, right),
     samples=[(real(2, 3), _ROW), (real(4), _ROW, True, True)],
     tests="nograd noempty noscalar noshape",
+    aliases={"boundaries": "sorted_sequence"},
 )
 def bucketize(x, sorted_sequence, out_int32=False, right=False):
     """The bucket of each x between the ascending ends of a vector: see searchsorted."""

@@ -290,20 +290,28 @@ def unbind(input, axis=0):
     "meshgrid",
     lists=("inputs",),
     variadic="inputs",
-    reference=lambda xs: list(np.meshgrid(*xs, indexing="ij")),
-    samples=[([real(3), real(2), real(4)],), ([real(3)],)],
+    keyword_only=("indexing",),
+    reference=lambda xs, indexing="ij": list(np.meshgrid(*xs, indexing=indexing)),
+    samples=[([real(3), real(2), real(4)],), ([real(3)],), ([real(3), real(2), real(4)], {"indexing": "xy"})],
     is_view=True,
 )
-def meshgrid(inputs):
-    """One tensor for each vector, of shape [len(v) for v],
-    that holds the vector along its own axis and repeats it along the others.
+def meshgrid(inputs, indexing="ij"):
+    """One tensor for each vector, of shape [len(v) for v], that holds the vector along its own axis and repeats it along the others.
+
+    indexing: ``"xy"`` has the first two axes swapped: [len(v1), len(v0), ...].
     """
+    if indexing not in ("ij", "xy"):
+        raise ArgumentError(f"meshgrid(): indexing is {indexing!r}; it must be 'ij' or 'xy'")
     for v in inputs:
         if v.ndim > 1:
             raise ShapeError(f"meshgrid(): an input is {list(v.shape)}; they must be vectors or 0-D")
-    shape = tuple(v.numel for v in inputs)
+    axes = list(range(len(inputs)))
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    shape = tuple(inputs[k].numel for k in axes)
     return [
-        p.broadcast_to(p.reshape(v, tuple(n if j == k else 1 for j, n in enumerate(shape))), shape) for k, v in enumerate(inputs)
+        p.broadcast_to(p.reshape(v, tuple(n if k == j else 1 for j, n in zip(axes, shape, strict=True))), shape)
+        for k, v in enumerate(inputs)
     ]
 
 

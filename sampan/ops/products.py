@@ -100,7 +100,13 @@ def mv(x, vec):
     return product(x, vec)
 
 
-@op("dot", method=True, reference=lambda x, y: np.sum(x * y, -1), samples=[(real(4), real(4)), (real(3, 4), real(3, 4))])
+@op(
+    "dot",
+    method=True,
+    reference=lambda x, y: np.sum(x * y, -1),
+    samples=[(real(4), real(4)), (real(3, 4), real(3, 4))],
+    aliases={"tensor": "y"},
+)
 def dot(x, y):
     """The sum of products over the last axis of vectors, or of rows [B, N]."""
     if x.shape != y.shape or x.ndim not in (1, 2):

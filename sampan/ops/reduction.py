@@ -334,7 +334,7 @@ def norm_over(x: Value, order: float, axes: Sequence[int]) -> Value:
     if order == float("-inf"):
         return p.reduce_min(size, axes)
     if order == 0:
-        return p.reduce_sum(p.cast(p.ne(x, 0), size.dtype), axes)
+        return p.reduce_sum(p.select(p.eq(size, 0), p.mul(size, 0), 1), axes)  # of a gradient that is 0, not missing
     if order == 1:
         return p.reduce_sum(size, axes)
     if order == 2:

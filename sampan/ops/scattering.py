@@ -106,6 +106,7 @@ def _index_add_reference(x, index, axis, value, alpha=1):
     reference=_index_add_reference,
     samples=[(real(3, 4), indices(0, 2, 0), 1, real(3, 3)), (real(3, 4), indices(1, 1, dtype="int32"), -2, real(2, 4), 2)],
     tests="noempty noscalar",
+    aliases={"source": "value"},
 )
 def index_add(x, index, axis, value, alpha=1):
     """x with alpha * value added along ``axis`` at a 1-D index; equal indices add up."""
@@ -172,6 +173,7 @@ def _index_put_reference(x, indices, value, accumulate=False):
         (real(3, 4), [boolean(3, 4)], real()),
     ],
     tests="noempty noscalar noshape",
+    aliases={"values": "value"},
 )
 def index_put(x, indices, value, accumulate=False):
     """x with x[indices] replaced by value (broadcast), or value added there; of several writers of a place the last one wins.

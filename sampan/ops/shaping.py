@@ -51,16 +51,26 @@ def reshaped_size(name: str, x: Value, shape: Any) -> tuple[int, ...]:
     is_view=True,
     reference=lambda x, s: x.reshape([x.shape[k] if n == 0 else n for k, n in enumerate(s)]),
     samples=[(real(3, 4), [2, 6]), (real(2, 3, 4), [0, -1]), (real(6), [3, 2, 1])],
+    rest="shape",
 )
 def reshape(x, shape):
     """x with another shape of as many elements. One size may be -1 (inferred); 0 keeps x's own size of that axis."""
     return p.reshape(x, reshaped_size("reshape", x, shape))
 
 
-@op("view", operands=("x",), method=True, is_view=True, reference=lambda x, s: x.reshape(s), samples=[(real(3, 4), [2, -1])])
+@op(
+    "view",
+    operands=("x",),
+    method=True,
+    is_view=True,
+    rest="shape_or_dtype",
+    reference=lambda x, s: x.reshape(s),
+    samples=[(real(3, 4), [2, -1])],
+    aliases={"shape": "shape_or_dtype", "size": "shape_or_dtype", "dtype": "shape_or_dtype"},
+)
 def view(x, shape_or_dtype):
     """x's memory in another shape, or its bytes as another dtype (then the last axis shrinks or grows)."""
-    if isinstance(shape_or_dtype, (list, tuple)):
+    if isinstance(shape_or_dtype, (int, list, tuple)):
         return p.reshape(x, reshaped_size("view", x, shape_or_dtype))
     return p.view_dtype(x, dtype_name("view", shape_or_dtype))
 
@@ -128,6 +138,7 @@ def ravel(input):
     is_view=True,
     reference=lambda x, a, s: x.reshape((*x.shape[: a % x.ndim], *s, *x.shape[a % x.ndim + 1 :])),
     samples=[(real(3, 8), 1, [2, 4]), (real(8, 3), -2, [2, -1, 2])],
+    aliases={"sizes": "shape"},
     tests="noshape noempty noscalar",
 )
 def unflatten(x, axis, shape):
@@ -145,6 +156,7 @@ def unflatten(x, axis, shape):
     is_view=True,
     reference=np.transpose,
     samples=[(real(2, 3, 4), [2, 0, 1]), (real(2, 3), [-1, 0]), (real(), [])],
+    aliases={"dims": "perm"},
 )
 def transpose(x, perm):
     """x with its axes in the order of ``perm``, which names each once."""
@@ -162,6 +174,7 @@ def transpose(x, perm):
     is_view=True,
     reference=np.transpose,
     samples=[(real(2, 3, 4), [2, 0, 1])],
+    rest="dims",
     aliases={"x": "input", "perm": "dims"},
 )
 def permute(input, dims):
@@ -300,13 +313,13 @@ def _expand_reference(x, shape):
 _EXPANSIONS = [(real(3, 1), [2, 3, 4]), (real(3, 1), [-1, 4]), (real(), [2, 3])]
 
 
-@op("expand", operands=("x",), method=True, is_view=True, reference=_expand_reference, samples=_EXPANSIONS)
+@op("expand", operands=("x",), method=True, is_view=True, rest="shape", reference=_expand_reference, samples=_EXPANSIONS)
 def expand(x, shape):
     """x with axes of length 1, and new leading axes, repeated to ``shape``; -1 keeps a size."""
     return p.broadcast_to(x, expanded_shape("expand", x, shape))
 
 
-@op("broadcast_to", operands=("x",), method=True, is_view=True, reference=_expand_reference, samples=_EXPANSIONS)
+@op("broadcast_to", operands=("x",), method=True, is_view=True, rest="shape", reference=_expand_reference, samples=_EXPANSIONS)
 def broadcast_to(x, shape):
     """x with axes of length 1, and new leading axes, repeated to ``shape``; -1 keeps a size."""
     return p.broadcast_to(x, expanded_shape("broadcast_to", x, shape))
@@ -345,6 +358,8 @@ def broadcast_tensors(input):
     method=True,
     reference=np.tile,
     samples=[(real(2, 3), [2, 1]), (real(2, 3), [2, 3, 1]), (real(3), [2]), (real(2, 3), 2)],
+    rest="repeat_times",
+    aliases={"dims": "repeat_times"},
 )
 def tile(x, repeat_times):
     """x laid out repeat_times[k] times along each axis k; the shorter of shape and repeat_times is filled with leading ones."""

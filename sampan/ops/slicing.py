@@ -173,6 +173,7 @@ def _unfold_reference(x, axis, size, step):
     reference=_unfold_reference,
     samples=[(real(3, 9), 1, 3, 2), (real(9), 0, 2, 4), (real(5, 2), -2, 2, 1)],
     tests="noempty noscalar noshape",
+    aliases={"dimension": "axis"},
 )
 def unfold(x, axis, size, step):
     """Windows of ``size`` along ``axis`` every ``step``: the axis counts windows, a new last axis their elements."""

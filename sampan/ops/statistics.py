@@ -111,8 +111,8 @@ def _median(name: str, x: Value, axis: Any, keepdim: bool, mode: str, skip_nan: 
     count = p.reshape(p.reduce_sum(p.cast(p.bitwise_not(is_nan), "int64"), (rows.ndim - 1,)), rows.shape[:-1])
     length = rows.shape[-1]
     if not skip_nan:
-        # any NaN stands last: then the middle is there
-        count = p.select(p.eq(count, length), count, 2 * length - 1)
+        # NaNs stand last, in order: then the first of them is the middle
+        count = p.select(p.eq(count, length), count, p.add(p.mul(count, 2), 1))
     low = p.floordiv(p.maximum(p.sub(count, 1), 0), 2)
     if mode == "min":
         value, index = _at(ordered, low), _at(order, low)

@@ -103,7 +103,8 @@ def to_array(data: Any, name: str | None = None) -> np.ndarray[Any, Any]:
         _require_supported(array)
     else:
         array = _from_python(data)
-        if target is None and not _has_numpy(data):
+        is_list = isinstance(data, (list, tuple))
+        if target is None and (not _is_of_tensors(data) if is_list else isinstance(data, (float, complex))):
             if array.dtype == np.float64:
                 target = dtypes.numpy_dtype(dtypes.default_float())
             elif array.dtype == np.complex128:
@@ -116,10 +117,23 @@ def to_array(data: Any, name: str | None = None) -> np.ndarray[Any, Any]:
     return array
 
 
-def _has_numpy(data: Any) -> bool:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return isinstance(data, (np.ndarray, np.generic, Tensor))
+def _is_of_tensors(data: Any) -> bool:
+    """Whether tensors decide the dtype, as NumPy combines them with numbers: those in the list itself, and of 64-bit floats in lists inside of it.
+
+    Otherwise NumPy's numbers in lists count as Python's, as in Paddle.
+    """
+    kinds = set(map(type, data))
+    return any(issubclass(kind, Tensor) for kind in kinds) or (
+        any(issubclass(kind, (list, tuple)) for kind in kinds) and any(map(_holds_wide_tensor, data))
+    )
+
+
+def _holds_wide_tensor(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(issubclass(kind, (list, tuple, Tensor)) for kind in set(map(type, data))) and any(
+            map(_holds_wide_tensor, data)
+        )
+    return isinstance(data, Tensor) and data.dtype.name in ("float64", "complex128")
 
 
 def _from_python(data: Any) -> np.ndarray[Any, Any]:

@@ -18,7 +18,7 @@ from ..base.locks import new_lock
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Program, Value
 from ..ir.rewrite import inline
-from ..ops.define import REQUIRED, SCALAR_DTYPES, OpDef, Parameter
+from ..ops.define import REQUIRED, OpDef, Parameter, scalar_dtype
 from .expander import RULES, Expander, OperandRule, current_rule, set_rule
 from .inplace import check_inplace, rebinds
 from .location import add_user_location, name_operator
@@ -95,7 +95,7 @@ def _as_values(builder: Builder, parameter: Parameter, value: Any) -> Any:
 
 
 def _argument(builder: Builder, operand: Any) -> Value:
-    scalar = SCALAR_DTYPES.get(type(operand))
+    scalar = scalar_dtype(operand)
     if scalar is not None:
         return builder.argument(scalar, (), weak=True)
     return builder.argument(operand.dtype.name, tuple(operand.shape))
@@ -140,7 +140,7 @@ def compile_program(program: Program, layouts: Sequence[Any], **options: Any) ->
 
 def layout_of(operand: Any) -> Any:
     """The layout of a Plan's input for a tensor or a Python scalar."""
-    scalar = SCALAR_DTYPES.get(type(operand))
+    scalar = scalar_dtype(operand)
     return operand.layout if scalar is None else _rt.Layout(scalar, (), ())
 
 
@@ -343,7 +343,12 @@ def _program_op(program: Program) -> Any:
 def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], static: Callable[[Sequence[Any]], Any]) -> Any:
     """The runtime's callable with the definition's parameters, documentation and signature."""
     parameters = [
-        (p.name, "variadic" if p.is_variadic else p.kind, _rt.REQUIRED if p.default is REQUIRED else p.default, p.is_keyword_only)
+        (
+            p.name,
+            "variadic" if p.is_variadic else "rest" if p.takes_rest else p.kind,
+            _rt.REQUIRED if p.default is REQUIRED else p.default,
+            p.is_keyword_only,
+        )
         for p in definition.parameters
     ]
     op = _rt.Op(name, parameters, lambda op, args: miss(args), definition.aliases)

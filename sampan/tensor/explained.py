@@ -13,6 +13,7 @@ import numpy as np
 from .. import _rt
 from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describe, message
 from ..ir.program import Value
+from ..ops.define import SPELLINGS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +42,9 @@ def explained(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except _BY_TYPE as error:
+            spelled = _spelled(function, args, kwargs)
+            if spelled is not None:
+                return call(*args, **spelled)
             if isinstance(error, SampanError) and str(error).startswith(f"{function.__name__}("):
                 raise
             text = _misfit(function, args, kwargs)
@@ -71,6 +75,9 @@ def _explained_init(kind: type, function: F) -> F:
         try:
             function(self, *args, **kwargs)
         except _BY_TYPE as error:
+            spelled = _spelled(function, (self, *args), kwargs)
+            if spelled is not None:
+                return init(self, *args, **spelled)
             is_inner = _is_own(type(self)) and type(self).__init__ is not init  # the subclass explains itself
             if is_inner or isinstance(error, SampanError):
                 raise
@@ -82,6 +89,20 @@ def _explained_init(kind: type, function: F) -> F:
             raise refused(_received(name, function, (self, *args), kwargs, error)) from error
 
     return init  # type: ignore[return-value]
+
+
+def _spelled(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The keywords by the function's own names, where other spellings alone keep the call from being one; else None."""
+    signature = inspect.signature(function)
+    own = signature.parameters
+    spelled = {SPELLINGS[k] if k not in own and SPELLINGS.get(k) in own else k: v for k, v in kwargs.items()}
+    if spelled.keys() == kwargs.keys() or len(spelled) < len(kwargs):
+        return None
+    try:
+        signature.bind(*args, **spelled)
+    except TypeError:
+        return None
+    return spelled
 
 
 def _received(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> str:

@@ -20,11 +20,12 @@ from .build import OPS, attach
 from .conversions import numpy
 from .explained import explained
 from .printing import format_tensor
-from .size import Size
+from .size import ElementCount, Size
 from .subscript import Subscripts
 
 Tensor = _rt.Tensor
 _sizes = Tensor.shape
+_count = Tensor.size
 
 
 def __repr__(self: Tensor) -> str:
@@ -285,7 +286,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 _NEVER = {
-    "is_cuda": "on a GPU", "is_sparse": "sparse", "is_sparse_coo": "sparse in coordinate form", "is_sparse_csr": "sparse in row form",
+    "is_sparse": "sparse", "is_sparse_coo": "sparse in coordinate form", "is_sparse_csr": "sparse in row form",
     "is_dist": "spread over processes", "is_quantized": "quantized",
 }  # fmt: skip
 _SPARSE_ONLY = ("to_dense", "coalesce", "is_coalesced", "indices", "values", "crows", "cols", "nnz")
@@ -311,6 +312,10 @@ def install(subscripts: Subscripts) -> None:
     Tensor.__str__ = __repr__  # type: ignore[method-assign, assignment]
     Tensor.__array_priority__ = 100
     Tensor.shape = property(lambda self: Size(_sizes.__get__(self)), doc="The sizes of its axes.")
+    Tensor.size = property(
+        lambda self: ElementCount(_count.__get__(self), self.shape),
+        doc="The number of elements; size() is the shape, size(k) that of axis k.",
+    )
     Tensor.place = property(lambda self: CPU, doc="Where it lives.")
     Tensor.device = property(lambda self: Device(CPU.kind), doc="Where it lives, as a string with the attributes type and index.")
     Tensor.T = property(lambda self: OPS["transpose"](self, list(range(self.ndim))[::-1]), doc="With axes in reversed order.")
@@ -322,6 +327,7 @@ def install(subscripts: Subscripts) -> None:
     Tensor.type = property(
         lambda self: VarType.DENSE_TENSOR if is_dense(self) else VarType.SELECTED_ROWS, doc="What kind of variable it is."
     )
+    Tensor.is_cuda = property(lambda self: False, doc="Whether it is on a GPU: False.")
     Tensor.grad_ = property(lambda self: self.grad, doc="The gradient, or None.")
     Tensor.data = property(lambda self: self.detach(), _set_data, doc="The tensor without its history.")
     Tensor.value = get_tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,3 +119,23 @@ _spelled.__name__, _spelled.__qualname__, _spelled.__doc__ = "softmax", "softmax
 _spelled.__signature__ = inspect.signature(softmax)  # type: ignore[attr-defined]
 publish("", "softmax", _spelled)
 attach("softmax", _spelled)
+
+
+class TopKRetType(NamedTuple):
+    """What ``topk`` gives."""
+
+    values: Tensor
+    indices: Tensor
+
+
+_largest = OPS["topk"]
+
+
+def topk(*args: Any, **kwargs: Any) -> TopKRetType:
+    """The k largest elements along an axis, and their positions."""
+    return TopKRetType(*_largest(*args, **kwargs))
+
+
+topk.__doc__, topk.__signature__ = _largest.__doc__, inspect.signature(_largest)  # type: ignore[attr-defined]
+publish("", "topk", topk)
+attach("topk", topk)

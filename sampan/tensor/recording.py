@@ -18,7 +18,7 @@ from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, ShapeEr
 from ..ir.builder import Builder, current_builder
 from ..ir.program import Block, Op, Value
 from ..ops.catalog import TABLE
-from ..ops.define import OPERATORS, SCALAR_DTYPES, OpDef
+from ..ops.define import OPERATORS, OpDef, scalar_dtype
 from .aliases import Aliases, is_view
 from .expander import Expander, current_rule
 from .inplace import check_inplace, rebinds
@@ -176,7 +176,7 @@ class Recorder(Builder):
             return self.resolve(value)
         if isinstance(value, _rt.Tensor):
             return self.resolve(self.capture(value))
-        dtype = SCALAR_DTYPES.get(type(value)) or next((d for t, d in SCALAR_DTYPES.items() if isinstance(value, t)), None)
+        dtype = scalar_dtype(value)
         if dtype is not None:
             return self.constant(value, dtype, weak=True)  # type: ignore[return-value]
         if isinstance(value, (np.ndarray, np.generic)):

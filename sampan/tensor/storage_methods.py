@@ -176,9 +176,15 @@ def new_full(
 
 def _new(name: str, value: int | None, what: str) -> Callable[..., Tensor]:
     def make(
-        self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+        self: Tensor,
+        *sizes: Any,
+        size: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
     ) -> Tensor:
-        return _fresh(name, self, _sizes_of(name, size), value, dtype, device, requires_grad)
+        return _fresh(name, self, _sizes_of(name, sizes if size is None else (size,)), value, dtype, device, requires_grad)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"A fresh tensor of {what}, in this tensor's dtype unless another is given."

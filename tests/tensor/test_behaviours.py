@@ -49,7 +49,9 @@ def test_special_values_of_functions_of_two_arguments_in_both_orders(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["relu", "relu6", "sigmoid", "silu", "gelu", "elu", "selu", "softplus", "leaky_relu", "hardtanh", "mish", "tanh"]
+    "name",
+    """relu relu6 sigmoid silu gelu elu selu celu softplus leaky_relu hardtanh mish tanh hardshrink softshrink tanhshrink thresholded_relu hardswish
+    hardsigmoid softsign swish log_sigmoid""".split(),
 )
 def test_activations_pass_nan_on(name):
     found = getattr(F, name)(paddle.to_tensor([NAN, 1.0])).numpy()
@@ -61,9 +63,61 @@ def test_relu_of_infinities():
     np.testing.assert_array_equal(F.relu(paddle.to_tensor([INF, -INF, -2.0, 3.0])).numpy(), [INF, 0.0, 0.0, 3.0])
 
 
-def test_complex_exponential_of_infinity():
-    found = paddle.exp(paddle.to_tensor([complex(INF, 0.0)])).item()
-    assert found == complex(INF, 0.0)
+PARTS = [INF, -INF, NAN, 0.0, -0.0, 1.0, -2.0, 3e5]
+COMPLEX = {
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "expm1": np.expm1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_functions_of_infinities_and_nan_follow_annex_g(name, dtype):
+    """C99 leaves the sign open of an infinity beside NaN, and of a zero beside NaN."""
+    x = np.asarray([complex(a, b) for a in PARTS for b in PARTS], dtype)
+    with np.errstate(all="ignore"):
+        expected = COMPLEX[name](x)
+    found = getattr(paddle, name)(paddle.to_tensor(x)).numpy()
+    for of, other in (("real", "imag"), ("imag", "real")):
+        one, reference = getattr(found, of), getattr(expected, of)
+        is_open = np.isnan(getattr(expected, other))
+        np.testing.assert_allclose(
+            np.where(is_open, np.abs(one), one),
+            np.where(is_open, np.abs(reference), reference),
+            rtol=2e-5 if dtype == "complex64" else 1e-11,
+            atol=1e-30,
+        )
+
+
+def test_the_lower_median_points_at_the_first_nan():
+    values, places = paddle.median(
+        paddle.to_tensor([[1.0, NAN, 3.0, NAN], [4.0, 1.0, 2.0, 3.0], [NAN, NAN, NAN, NAN]]), axis=1, mode="min"
+    )
+    np.testing.assert_array_equal(values.numpy(), [NAN, 2.0, NAN])
+    assert places.tolist() == [1, 2, 0]
+
+
+def test_the_gradient_of_a_count_of_elements_is_zero():
+    x = paddle.to_tensor([0.0, 2.0, INF], stop_gradient=False)
+    count = paddle.linalg.norm(x, p=0)
+    count.backward()
+    assert count.item() == 2.0
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_integers_between_floating_bounds_become_floating():
+    x = paddle.to_tensor([0, 1, 2, 3])
+    assert x.clip(0.5, 2.5).tolist() == [0.5, 1.0, 2.0, 2.5]
+    assert x.clip(min=paddle.to_tensor(1.5)).dtype == paddle.float32
+    assert x.clip(1, 2).dtype == paddle.int64
+
+
+@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.int64(2), np.int32(2), np.float16(2)])
+def test_numbers_of_numpy_are_numbers(number):
+    x = paddle.to_tensor([1.0, 3.0])
+    for found in (x * number, number * x, paddle.multiply(x, number), x**number / x, paddle.where(x > 0, number, x) * x):
+        assert found.dtype == paddle.float32
+        assert found.tolist() == [2.0, 6.0] or found.tolist() == [1.0, 3.0]
 
 
 @pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "sum", "mean", "prod"])

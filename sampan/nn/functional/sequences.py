@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
+from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, message
 from ...tensor import OPS, Tensor, share_array
 from ...tensor.functions import dtype_name
 from ...tensor.random import default_generator
@@ -83,6 +83,14 @@ def gather_tree(ids: Tensor, parents: Tensor) -> Tensor:
     if tokens.dtype.kind != "i" or before.dtype.kind != "i":
         raise DTypeError(
             message(f"gather_tree(): ids is {tokens.dtype} and parents {before.dtype}", "both must be int32 or int64")
+        )
+    beams = tokens.shape[2]
+    if before.size and not (0 <= before.min() and before.max() < beams):
+        at = tuple(int(k) for k in np.argwhere((before < 0) | (before >= beams))[0])
+        raise IndexRangeError(
+            message(
+                f"gather_tree(): parents{list(at)} is {before[at]}", f"there are {beams} beams, so 0 to {beams - 1} are valid"
+            )
         )
     result = np.empty_like(tokens)
     beam = np.broadcast_to(np.arange(tokens.shape[2]), tokens.shape[1:])
