@@ -32,6 +32,7 @@ _FRONT_NAMESPACES = (
     "framework",
     "utils",
     "geometric",
+    "compat",
     "incubate",
 )
 _APPLICATIONS = ("distributed", "inference", "profiler", "vision", "text", "audio", "hapi", "onnx")

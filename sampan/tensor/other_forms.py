@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _rt
-from ..base.errors import ArgumentError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, message
 from .build import OPS
 
 Tensor = _rt.Tensor
@@ -59,7 +59,11 @@ def _sum_keeping(op: Any, x: Any, dim: Any, keepdim: bool, dtype: Any = None, **
 def _swap(op: Any, x: Any, *order: Any, **keywords: Any) -> Any:
     """``transpose(x, dim0, dim1)`` swaps two axes; three integers and more are their order."""
     given = (*order, *(keywords.pop(name) for name in ("dim0", "dim1") if name in keywords))
-    if len(given) != 2:
+    if len(given) < 2:
+        raise ArgumentTypeError(
+            message(f"{op.__name__}(): perm is {given[0]}", "it must be a list of integers, or two axes to swap")
+        )
+    if len(given) > 2:
         return op(x, list(given), **keywords)
     rank = len(x.shape)
     for name, axis in zip(("dim0", "dim1"), given, strict=True):

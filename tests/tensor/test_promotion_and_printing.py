@@ -78,7 +78,7 @@ def test_shapes_that_do_not_broadcast_raise(a, b):
         (1, "int64"), (1.5, "float32"), (True, "bool"), (1j, "complex64"), ([1, 2.5], "float32"), ([True, 2], "int64"), ([1, 2j], "complex64"),
         ([], "float32"), ([[], []], "float32"), (np.float64(2), "float64"), (np.int32(2), "int32"), (np.array([1j]), "complex128"),
         (np.zeros(2, "int16"), "int16"), (np.float16(1), "float16"), (np.zeros(2, ml_dtypes.bfloat16), "bfloat16"),
-        (np.zeros(2, "uint16"), "bfloat16"), (range(3), "int64"), ((1, 2), "int64"), ([np.array([1.5, 2.5])], "float64"),
+        (np.zeros(2, "uint16"), "bfloat16"), (range(3), "int64"), ((1, 2), "int64"), ([np.array([1.5, 2.5])], "float32"),
     ],
 )  # fmt: skip
 def test_the_dtype_of_data(data, dtype):

@@ -21,7 +21,7 @@ KINDS = {
     "text for a number": (lambda: F.hinge_embedding_loss(X, X, "a"), TypeError, r"hinge_embedding_loss\(\): margin is 'a'; it must be a number"),
     "text for a flag": (lambda: paddle.sum(X, keepdim="yes"), TypeError, r"sum\(\): keepdim is 'yes'; it must be True or False"),
     "a number for text": (lambda: F.mse_loss(X, X, 3), TypeError, r"mse_loss\(\): reduction is 3; it must be a string"),
-    "a number for a list": (lambda: paddle.transpose(X, 3), TypeError, r"transpose\(\): perm is 3; it must be a list of integers"),
+    "a number for a list": (lambda: paddle.transpose(X, 3), TypeError, r"transpose\(\): perm is 3; it must be a list of integers, or two axes to swap"),
     "None in a list": (lambda: paddle.roll(X, [None]), TypeError, r"roll\(\): shifts is \[None\]; it must be an integer or a list"),
     "text in a list": (lambda: paddle.tile(X, ["a"]), TypeError, r"tile\(\): repeat_times is \['a'\]"),
     "a list in a list": (lambda: paddle.unsqueeze(X, [[0]]), TypeError, r"unsqueeze\(\): axis is \[\[0\]\]"),
@@ -74,7 +74,7 @@ def test_an_activation_of_integers_is_never_cut_to_integers(name):
         assert function(x).dtype.name == "float32"
         assert function(x).tolist() == function(x.astype("float32")).tolist()
     else:
-        with pytest.raises(DTypeError, match=rf"^{name}\(\): .*int64"):
+        with pytest.raises(DTypeError, match=rf"^{name}\(\).*int64"):
             function(x)
 
 
