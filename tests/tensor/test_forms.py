@@ -94,7 +94,7 @@ def test_parameters_that_follow_name_are_given_by_name_only():
 
 def test_signatures_show_both():
     assert str(paddle.add.__signature__) == "(x, y, name=None, *, alpha=1, out=None)"
-    assert str(paddle.meshgrid.__signature__) == "(*inputs, indexing='ij', name=None, out=None)"
+    assert str(paddle.meshgrid.__signature__) == "(*inputs, name=None, indexing='ij', out=None)"
 
 
 @pytest.mark.parametrize("name", [n for n, d in OPERATORS.items() if any(p.is_keyword_only for p in d.parameters)])
