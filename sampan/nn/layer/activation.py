@@ -41,31 +41,31 @@ class ReLU6(Configured):
 class ELU(Configured):
     """x where x > 0, else alpha * (exp(x) - 1)."""
 
-    _shown = ("alpha",)
+    _shown = ("_alpha",)
 
     def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name, alpha=alpha)
+        super().__init__(name, _alpha=alpha)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.elu(x, self.alpha)
+        return F.elu(x, self._alpha)
 
 
 class CELU(Configured):
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
 
-    _shown = ("alpha",)
+    _shown = ("_alpha",)
 
     def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name, alpha=alpha)
+        super().__init__(name, _alpha=alpha)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.celu(x, self.alpha)
+        return F.celu(x, self._alpha)
 
 
 class SELU(Configured):
     """scale * (x where x > 0, else alpha * (exp(x) - 1))."""
 
-    _shown = ("scale", "alpha")
+    _shown = ("_scale", "_alpha")
 
     def __init__(
         self,
@@ -73,36 +73,36 @@ class SELU(Configured):
         alpha: float = 1.6732632423543772848170429916717,
         name: str | None = None,
     ) -> None:
-        super().__init__(name, scale=scale, alpha=alpha)
+        super().__init__(name, _scale=scale, _alpha=alpha)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.selu(x, self.scale, self.alpha)
+        return F.selu(x, self._scale, self._alpha)
 
 
 class GELU(Configured):
     """x times the normal distribution function of x; approximate ``True`` or ``"tanh"``: by tanh."""
 
-    _shown = ("approximate",)
+    _shown = ("_approximate",)
 
     def __init__(self, approximate: Any = False, name: str | None = None) -> None:
-        super().__init__(name, approximate=approximate)
+        super().__init__(name, _approximate=approximate)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.gelu(x, self.approximate)
+        return F.gelu(x, self._approximate)
 
 
 class Hardshrink(Configured):
     """x where |x| > threshold, else 0."""
 
-    _shown = ("threshold",)
+    _shown = ("_threshold",)
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
-        super().__init__(name, threshold=threshold)
+        super().__init__(name, _threshold=threshold)
 
-    lambd = also("threshold")
+    lambd = also("_threshold")
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.hardshrink(x, self.threshold)
+        return F.hardshrink(x, self._threshold)
 
 
 class Hardsigmoid(Configured):
@@ -128,25 +128,25 @@ class Hardswish(Configured):
 class Hardtanh(Configured):
     """x clipped to [min, max]."""
 
-    _shown = ("min", "max")
+    _shown = ("_min", "_max")
 
     def __init__(self, min: float = -1.0, max: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name, min=min, max=max)
+        super().__init__(name, _min=min, _max=max)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.hardtanh(x, self.min, self.max)
+        return F.hardtanh(x, self._min, self._max)
 
 
 class LeakyReLU(Configured):
     """x where x > 0, else negative_slope * x."""
 
-    _shown = ("negative_slope",)
+    _shown = ("_negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01, name: str | None = None) -> None:
-        super().__init__(name, negative_slope=negative_slope)
+        super().__init__(name, _negative_slope=negative_slope)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.leaky_relu(x, self.negative_slope)
+        return F.leaky_relu(x, self._negative_slope)
 
 
 class PReLU(Layer):
@@ -183,13 +183,13 @@ class RReLU(Configured):
     """x where x >= 0, else x times a slope drawn from [lower, upper] in training and their mean in evaluation. https://arxiv.org/abs/1505.00853"""
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, name: str | None = None) -> None:
-        super().__init__(name, lower=lower, upper=upper)
+        super().__init__(name, _lower=lower, _upper=upper)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rrelu(x, self.lower, self.upper, self.training)
+        return F.rrelu(x, self._lower, self._upper, self.training)
 
     def extra_repr(self) -> str:
-        shown = f"lower={self.lower}, upper={self.upper}, training={self.training}, dtype={self._dtype}"
+        shown = f"lower={self._lower}, upper={self._upper}, training={self.training}, dtype={self._dtype}"
         return shown + (f", name={self._name}" if self._name else "")
 
 
@@ -216,27 +216,27 @@ class LogSigmoid(Configured):
 class Softplus(Configured):
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold."""
 
-    _shown = ("beta", "threshold")
+    _shown = ("_beta", "_threshold")
 
     def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
-        super().__init__(name, beta=beta, threshold=threshold)
+        super().__init__(name, _beta=beta, _threshold=threshold)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.softplus(x, self.beta, self.threshold)
+        return F.softplus(x, self._beta, self._threshold)
 
 
 class Softshrink(Configured):
     """x moved toward 0 by threshold; 0 inside of it."""
 
-    _shown = ("threshold",)
+    _shown = ("_threshold",)
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
-        super().__init__(name, threshold=threshold)
+        super().__init__(name, _threshold=threshold)
 
-    lambd = also("threshold")
+    lambd = also("_threshold")
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.softshrink(x, self.threshold)
+        return F.softshrink(x, self._threshold)
 
 
 class Softsign(Configured):
@@ -262,13 +262,13 @@ class Swish(Configured):
 class Silu(Configured):
     """x * sigmoid(x)."""
 
-    _shown = ("inplace",)
+    _shown = ("_inplace",)
 
     def __init__(self, inplace: bool = False, name: str | None = None) -> None:
-        super().__init__(name, inplace=inplace)
+        super().__init__(name, _inplace=inplace)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.silu(x, self.inplace)
+        return F.silu(x, self._inplace)
 
 
 class Mish(Configured):
@@ -304,25 +304,25 @@ class Tanhshrink(Configured):
 class ThresholdedReLU(Configured):
     """x where x > threshold, else value."""
 
-    _shown = ("threshold", "value")
+    _shown = ("_threshold", "_value")
 
     def __init__(self, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> None:
-        super().__init__(name, threshold=threshold, value=value)
+        super().__init__(name, _threshold=threshold, _value=value)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.thresholded_relu(x, self.threshold, self.value)
+        return F.thresholded_relu(x, self._threshold, self._value)
 
 
 class Softmax(Configured):
     """exp(x) divided by its sum along ``axis``."""
 
-    _shown = ("axis",)
+    _shown = ("_axis",)
 
     def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name, axis=axis)
+        super().__init__(name, _axis=axis)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.softmax(x, self.axis)
+        return F.softmax(x, self._axis)
 
 
 class Softmax2D(Configured):
@@ -340,39 +340,39 @@ class Softmax2D(Configured):
 class LogSoftmax(Configured):
     """The logarithm of softmax along ``axis``."""
 
-    _shown = ("axis",)
+    _shown = ("_axis",)
 
     def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name, axis=axis)
+        super().__init__(name, _axis=axis)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.log_softmax(x, self.axis)
+        return F.log_softmax(x, self._axis)
 
 
 class Maxout(Configured):
     """The maximum over each of groups of ``groups`` channels."""
 
-    _shown = ("groups", "axis")
+    _shown = ("_groups", "_axis")
 
     def __init__(self, groups: int, axis: int = 1, name: str | None = None) -> None:
-        super().__init__(name, groups=groups, axis=axis)
+        super().__init__(name, _groups=groups, _axis=axis)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.maxout(x, self.groups, self.axis)
+        return F.maxout(x, self._groups, self._axis)
 
 
 class GLU(Configured):
     """The first half along ``axis`` times the sigmoid of the second."""
 
-    _shown = ("axis",)
+    _shown = ("_axis",)
 
     def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name, axis=axis)
+        super().__init__(name, _axis=axis)
 
-    dim = also("axis")
+    dim = also("_axis")
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.glu(x, self.axis)
+        return F.glu(x, self._axis)
 
 
 SiLU = Silu

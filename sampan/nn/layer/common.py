@@ -311,15 +311,15 @@ class Fold(_Window):
 class CosineSimilarity(Configured):
     """The cosine of the angle between vectors along ``axis``."""
 
-    _shown = ("axis", "eps")
+    _shown = ("_axis", "_eps")
 
     def __init__(self, axis: int = 1, eps: float = 1e-08) -> None:
-        super().__init__(None, axis=axis, eps=eps)
+        super().__init__(None, _axis=axis, _eps=eps)
 
-    dim = also("axis")
+    dim = also("_axis")
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return F.cosine_similarity(x1, x2, self.axis, self.eps)
+        return F.cosine_similarity(x1, x2, self._axis, self._eps)
 
 
 __all__ = [

@@ -15,9 +15,13 @@ def also(name: str) -> Any:
 
 
 class Configured(Layer):
-    """A layer whose keyword arguments become attributes; ``_shown`` names those that its repr shows, in order."""
+    """A layer whose keyword arguments become attributes; ``_shown`` names those that its repr shows, in order.
+
+    Attributes have PaddlePaddle's spelling, underscores too: subclasses in users' code read them.
+    """
 
     _shown: tuple[str, ...] = ()
+    name = also("_name")
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:
         super().__init__()

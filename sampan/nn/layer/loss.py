@@ -71,10 +71,10 @@ class NLLLoss(Configured):
     """-input at the label, for log-probabilities [N, C, ...]; the mean is over the classes' weights."""
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", name: str | None = None) -> None:
-        super().__init__(name, weight=weight, ignore_index=ignore_index, reduction=reduction)
+        super().__init__(name, _weight=weight, _ignore_index=ignore_index, _reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
-        return F.nll_loss(input, label, self.weight, self.ignore_index, self.reduction)
+        return F.nll_loss(input, label, self._weight, self._ignore_index, self._reduction)
 
 
 class MSELoss(Configured):
@@ -276,10 +276,10 @@ class PoissonNLLLoss(Configured):
     def __init__(
         self, log_input: bool = True, full: bool = False, epsilon: float = 1e-8, reduction: str = "mean", name: str | None = None
     ) -> None:
-        super().__init__(name, log_input=log_input, full=full, epsilon=epsilon, reduction=reduction)
+        super().__init__(name, _log_input=log_input, _full=full, _epsilon=epsilon, _reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
-        return F.poisson_nll_loss(input, label, self.log_input, self.full, self.epsilon, self.reduction)
+        return F.poisson_nll_loss(input, label, self._log_input, self._full, self._epsilon, self._reduction)
 
 
 class GaussianNLLLoss(Configured):

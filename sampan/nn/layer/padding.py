@@ -13,14 +13,14 @@ class _Pad(Configured):
     """Padding by fixed widths; an integer means all sides."""
 
     _rank = 1
-    _shown = ("padding", "mode", "value", "data_format")
+    _shown = ("padding", "_mode", "value", "_data_format")
 
     def __init__(self, padding: Any, mode: str, value: float, data_format: str, name: str | None) -> None:
         widths = [int(padding)] * (2 * self._rank) if isinstance(padding, int) else padding
-        super().__init__(name, padding=widths, mode=mode, value=value, data_format=data_format)
+        super().__init__(name, padding=widths, _mode=mode, value=value, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x, self.padding, self.mode, self.value, self.data_format)
+        return F.pad(x, self.padding, self._mode, self.value, self._data_format)
 
 
 class Pad1D(_Pad):

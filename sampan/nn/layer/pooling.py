@@ -11,6 +11,7 @@ from .configured import Configured, also
 
 class _Pool(Configured):
     _shown = ("kernel_size", "stride", "padding")
+    kernel_size = also("ksize")  # as the pooling layers of one axis call it
 
 
 class MaxPool1D(_Pool):
@@ -64,7 +65,7 @@ class MaxPool2D(_Pool):
     ) -> None:
         super().__init__(
             name,
-            kernel_size=kernel_size,
+            ksize=kernel_size,
             stride=stride,
             padding=padding,
             return_mask=return_mask,
@@ -73,7 +74,7 @@ class MaxPool2D(_Pool):
         )
 
     def forward(self, x: Tensor) -> Any:
-        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode, self.data_format)
+        return F.max_pool2d(x, self.ksize, self.stride, self.padding, self.return_mask, self.ceil_mode, self.data_format)
 
 
 class MaxPool3D(_Pool):
@@ -99,7 +100,7 @@ class MaxPool3D(_Pool):
     ) -> None:
         super().__init__(
             name,
-            kernel_size=kernel_size,
+            ksize=kernel_size,
             stride=stride,
             padding=padding,
             return_mask=return_mask,
@@ -108,7 +109,7 @@ class MaxPool3D(_Pool):
         )
 
     def forward(self, x: Tensor) -> Any:
-        return F.max_pool3d(x, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode, self.data_format)
+        return F.max_pool3d(x, self.ksize, self.stride, self.padding, self.return_mask, self.ceil_mode, self.data_format)
 
 
 class AvgPool1D(_Pool):
@@ -162,7 +163,7 @@ class AvgPool2D(_Pool):
     ) -> None:
         super().__init__(
             name,
-            kernel_size=kernel_size,
+            ksize=kernel_size,
             stride=stride,
             padding=padding,
             ceil_mode=ceil_mode,
@@ -174,7 +175,7 @@ class AvgPool2D(_Pool):
     def forward(self, x: Tensor) -> Any:
         return F.avg_pool2d(
             x,
-            self.kernel_size,
+            self.ksize,
             self.stride,
             self.padding,
             self.ceil_mode,
@@ -209,7 +210,7 @@ class AvgPool3D(_Pool):
     ) -> None:
         super().__init__(
             name,
-            kernel_size=kernel_size,
+            ksize=kernel_size,
             stride=stride,
             padding=padding,
             ceil_mode=ceil_mode,
@@ -221,7 +222,7 @@ class AvgPool3D(_Pool):
     def forward(self, x: Tensor) -> Any:
         return F.avg_pool3d(
             x,
-            self.kernel_size,
+            self.ksize,
             self.stride,
             self.padding,
             self.ceil_mode,
@@ -247,27 +248,27 @@ class AdaptiveAvgPool1D(Configured):
 class AdaptiveAvgPool2D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, H, W]; None keeps an axis."""
 
-    _shown = ("output_size",)
+    _shown = ("_output_size",)
     output_size: Any
 
     def __init__(self, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__(name, output_size=output_size, data_format=data_format)
+        super().__init__(name, _output_size=output_size, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Any:
-        return F.adaptive_avg_pool2d(x, self.output_size, self.data_format)
+        return F.adaptive_avg_pool2d(x, self._output_size, self._data_format)
 
 
 class AdaptiveAvgPool3D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, D, H, W]; None keeps an axis."""
 
-    _shown = ("output_size",)
+    _shown = ("_output_size",)
     output_size: Any
 
     def __init__(self, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
-        super().__init__(name, output_size=output_size, data_format=data_format)
+        super().__init__(name, _output_size=output_size, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Any:
-        return F.adaptive_avg_pool3d(x, self.output_size, self.data_format)
+        return F.adaptive_avg_pool3d(x, self._output_size, self._data_format)
 
 
 class AdaptiveMaxPool1D(Configured):
@@ -290,32 +291,32 @@ class AdaptiveMaxPool2D(Configured):
     """The maximum of ``output_size`` windows that cover [N, C, H, W]; None keeps an axis."""
 
     _shown = (
-        "output_size",
-        "return_mask",
+        "_output_size",
+        "_return_mask",
     )
-    return_indices = also("return_mask")
+    return_indices = also("_return_mask")
 
     def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
-        super().__init__(name, output_size=output_size, return_mask=return_mask)
+        super().__init__(name, _output_size=output_size, _return_mask=return_mask)
 
     def forward(self, x: Tensor) -> Any:
-        return F.adaptive_max_pool2d(x, self.output_size, self.return_mask)
+        return F.adaptive_max_pool2d(x, self._output_size, self._return_mask)
 
 
 class AdaptiveMaxPool3D(Configured):
     """The maximum of ``output_size`` windows that cover [N, C, D, H, W]; None keeps an axis."""
 
     _shown = (
-        "output_size",
-        "return_mask",
+        "_output_size",
+        "_return_mask",
     )
-    return_indices = also("return_mask")
+    return_indices = also("_return_mask")
 
     def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
-        super().__init__(name, output_size=output_size, return_mask=return_mask)
+        super().__init__(name, _output_size=output_size, _return_mask=return_mask)
 
     def forward(self, x: Tensor) -> Any:
-        return F.adaptive_max_pool3d(x, self.output_size, self.return_mask)
+        return F.adaptive_max_pool3d(x, self._output_size, self._return_mask)
 
 
 class MaxUnPool1D(Configured):
@@ -333,12 +334,12 @@ class MaxUnPool1D(Configured):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
+            name, ksize=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
         )
 
     def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         size = self.output_size if output_size is None else output_size
-        return F.max_unpool1d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, size)
+        return F.max_unpool1d(x, indices, self.ksize, self.stride, self.padding, self.data_format, size)
 
 
 class MaxUnPool2D(Configured):
@@ -356,12 +357,12 @@ class MaxUnPool2D(Configured):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
+            name, ksize=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
         )
 
     def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         size = self.output_size if output_size is None else output_size
-        return F.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, size)
+        return F.max_unpool2d(x, indices, self.ksize, self.stride, self.padding, self.data_format, size)
 
 
 class MaxUnPool3D(Configured):
@@ -379,12 +380,12 @@ class MaxUnPool3D(Configured):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            name, kernel_size=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
+            name, ksize=kernel_size, stride=stride, padding=padding, data_format=data_format, output_size=output_size
         )
 
     def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         size = self.output_size if output_size is None else output_size
-        return F.max_unpool3d(x, indices, self.kernel_size, self.stride, self.padding, self.data_format, size)
+        return F.max_unpool3d(x, indices, self.ksize, self.stride, self.padding, self.data_format, size)
 
 
 class LPPool1D(Configured):
@@ -431,6 +432,8 @@ class LPPool2D(Configured):
         "padding",
     )
 
+    kernel_size = also("ksize")
+
     def __init__(
         self,
         norm_type: float,
@@ -444,7 +447,7 @@ class LPPool2D(Configured):
         super().__init__(
             name,
             norm_type=float(norm_type),
-            kernel_size=kernel_size,
+            ksize=kernel_size,
             stride=kernel_size if stride is None else stride,
             padding=padding,
             ceil_mode=ceil_mode,
@@ -452,15 +455,15 @@ class LPPool2D(Configured):
         )
 
     def forward(self, x: Tensor) -> Any:
-        return F.lp_pool2d(x, self.norm_type, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.data_format)
+        return F.lp_pool2d(x, self.norm_type, self.ksize, self.stride, self.padding, self.ceil_mode, self.data_format)
 
 
 class FractionalMaxPool2D(Configured):
     """The maximum of ``output_size`` windows of [N, C, H, W] whose places are drawn at random."""
 
     _shown = (
-        "output_size",
-        "return_mask",
+        "_output_size",
+        "_return_mask",
     )
 
     def __init__(
@@ -471,18 +474,18 @@ class FractionalMaxPool2D(Configured):
         return_mask: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(name, output_size=output_size, kernel_size=kernel_size, random_u=random_u, return_mask=return_mask)
+        super().__init__(name, _output_size=output_size, _kernel_size=kernel_size, _random_u=random_u, _return_mask=return_mask)
 
     def forward(self, x: Tensor) -> Any:
-        return F.fractional_max_pool2d(x, self.output_size, self.kernel_size, self.random_u, self.return_mask)
+        return F.fractional_max_pool2d(x, self._output_size, self._kernel_size, self._random_u, self._return_mask)
 
 
 class FractionalMaxPool3D(Configured):
     """The maximum of ``output_size`` windows of [N, C, D, H, W] whose places are drawn at random."""
 
     _shown = (
-        "output_size",
-        "return_mask",
+        "_output_size",
+        "_return_mask",
     )
 
     def __init__(
@@ -493,10 +496,10 @@ class FractionalMaxPool3D(Configured):
         return_mask: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(name, output_size=output_size, kernel_size=kernel_size, random_u=random_u, return_mask=return_mask)
+        super().__init__(name, _output_size=output_size, _kernel_size=kernel_size, _random_u=random_u, _return_mask=return_mask)
 
     def forward(self, x: Tensor) -> Any:
-        return F.fractional_max_pool3d(x, self.output_size, self.kernel_size, self.random_u, self.return_mask)
+        return F.fractional_max_pool3d(x, self._output_size, self._kernel_size, self._random_u, self._return_mask)
 
 
 AdaptiveMaxPool1d = AdaptiveMaxPool1D

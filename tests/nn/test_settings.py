@@ -1,0 +1,43 @@
+"""The settings of layers without parameters, as PaddlePaddle spells them: subclasses in users' code read them."""
+
+from __future__ import annotations
+
+import pytest
+
+import sampan as paddle
+from sampan import nn
+
+
+@pytest.mark.parametrize(
+    ("layer", "settings"),
+    [
+        (nn.AdaptiveAvgPool2D(1), {"_output_size": 1, "_data_format": "NCHW"}),
+        (nn.AdaptiveMaxPool3D(2, return_mask=True), {"_output_size": 2, "_return_mask": True}),
+        (nn.MaxPool2D(3, 2, 1), {"ksize": 3, "kernel_size": 3, "stride": 2, "padding": 1, "name": None}),
+        (nn.AvgPool3D(2), {"ksize": 2, "exclusive": True}),
+        (nn.LeakyReLU(0.2), {"_negative_slope": 0.2}),
+        (nn.Softmax(1), {"_axis": 1, "_name": None}),
+        (nn.Pad2D([1, 2, 3, 4], "reflect"), {"padding": [1, 2, 3, 4], "_mode": "reflect", "_data_format": "NCHW"}),
+        (nn.PixelShuffle(2), {"_upscale_factor": 2, "_data_format": "NCHW"}),
+        (nn.NLLLoss(ignore_index=3), {"_ignore_index": 3, "_reduction": "mean", "_weight": None}),
+        (nn.ReLU(name="gate"), {"name": "gate", "_name": "gate"}),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_settings_have_paddles_names(layer, settings):
+    assert {key: getattr(layer, key) for key in settings} == settings
+
+
+def test_a_subclass_changes_a_setting():
+    class Global(nn.AdaptiveAvgPool2D):
+        def __init__(self):
+            super().__init__(3)
+            self._output_size = 1
+
+    assert Global()(paddle.ones([2, 3, 5, 5])).shape == [2, 3, 1, 1]
+
+
+def test_the_repr_shows_them_without_underscores():
+    assert repr(nn.MaxPool2D(3, 2)) == "MaxPool2D(kernel_size=3, stride=2, padding=0)"
+    assert repr(nn.LeakyReLU(0.2)) == "LeakyReLU(negative_slope=0.2)"
+    assert repr(nn.Pad1D(1)) == "Pad1D(padding=[1, 1], mode=constant, value=0.0, data_format=NCL)"
