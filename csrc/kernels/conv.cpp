@@ -3,6 +3,7 @@
 
 #include "kernels/conv_direct.h"
 #include "kernels/conv_onednn.h"
+#include "kernels/conv_spread.h"
 #include "kernels/conv_weights.h"
 #include "kernels/conv_winograd.h"
 
@@ -119,19 +120,30 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
 }
 
 // The project's own code for some convolutions, where oneDNN has none as fast.
-enum class OwnForm { kNone, kWinograd, kDirect };
+enum class OwnForm { kNone, kWinograd, kDirect, kSpread };
 
 // Transformed tiles leave room for plain steps only: functions would take longer than the products they save.
 OwnForm own_form(const Conv& c) {
   if (!is_plain(c.steps)) return OwnForm::kNone;
   if (suits_winograd(c.shape, *c.x, *c.out)) return OwnForm::kWinograd;
-  return lies_channels_last(*c.x) && lies_channels_last(*c.out) && suits_direct(c.shape, c.direction) ? OwnForm::kDirect : OwnForm::kNone;
+  if (!lies_channels_last(*c.x) || !lies_channels_last(*c.out)) return OwnForm::kNone;
+  if (suits_spread(c.shape, c.direction)) return OwnForm::kSpread;
+  return suits_direct(c.shape, c.direction) ? OwnForm::kDirect : OwnForm::kNone;
 }
 
-size_t own_weight_bytes(const Conv& c, OwnForm form) { return form == OwnForm::kWinograd ? winograd_weight_bytes(c.shape) : direct_weight_bytes(c.shape, c.direction); }
+size_t own_weight_bytes(const Conv& c, OwnForm form) {
+  if (form == OwnForm::kWinograd) return winograd_weight_bytes(c.shape);
+  return form == OwnForm::kSpread ? spread_weight_bytes(c.shape) : direct_weight_bytes(c.shape, c.direction);
+}
+
+std::unique_ptr<NativeOp> make_own_weights(const Conv& c, OwnForm form) {
+  if (form == OwnForm::kWinograd) return make_winograd_weights(*c.weight, c.shape, c.direction);
+  return form == OwnForm::kSpread ? make_spread_weights(*c.weight, c.shape) : make_direct_weights(*c.weight, c.shape, c.direction);
+}
 
 std::unique_ptr<NativeOp> make_own(const CallReader& call, const NativeCall& given, const Conv& c, OwnForm form, bool packed) {
   if (form == OwnForm::kWinograd) return make_conv_winograd(given, c.shape, c.direction, packed, epilogue_of(call, c));
+  if (form == OwnForm::kSpread) return make_conv_spread(given, c.shape, packed, epilogue_of(call, c));
   const bool has_relu = !c.steps.empty() && c.steps[0].kind == StepKind::kRelu;
   const std::vector<EpilogueStep> rest(c.steps.begin() + has_relu, c.steps.end());
   return make_conv_direct(given, c.shape, c.direction, packed, static_cast<bool>(c.bias), has_relu, {call, call.output(0), rest, false, c.extras});
@@ -222,7 +234,7 @@ std::unique_ptr<NativeOp> make_pack_weights(const NativeCall& given) {
   const OwnForm own = own_form(c);
   if (own == OwnForm::kNone) return make_packing(call, packing_of(c));
   check_packed_output(call, own_weight_bytes(c, own));
-  return own == OwnForm::kWinograd ? make_winograd_weights(*c.weight, c.shape, c.direction) : make_direct_weights(*c.weight, c.shape, c.direction);
+  return make_own_weights(c, own);
 }
 
 template <ConvDirection direction>

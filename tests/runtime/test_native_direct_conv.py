@@ -8,6 +8,8 @@ from runtime.native_call import channels_last, run_native, sample
 from runtime.test_native_conv import Reference, check, like
 from runtime.test_native_winograd import packed
 
+from sampan import _rt
+
 # spatial sizes, batch, in, out, groups, kernel, stride, padding low and high, dilation
 CASES = [
     ((28, 28), 3, 1, 6, 1, 3, 1, 1, 1, 1),
@@ -17,6 +19,9 @@ CASES = [
     ((12, 17), 2, 4, 12, 1, 3, 3, 2, 2, 1),
     ((7, 5), 2, 2, 31, 1, 1, 1, 0, 0, 1),
     ((30, 6), 1, 16, 6, 1, 5, 1, 4, 4, 1),
+    ((14, 14), 5, 6, 16, 1, 5, 1, 0, 0, 1),
+    ((16, 11), 4, 3, 7, 1, 3, 2, 1, 0, 1),
+    ((13, 10), 6, 5, 22, 1, 4, 3, 3, 2, 1),
 ]
 
 
@@ -91,3 +96,29 @@ class TestCorners:
         (alone,) = run_native("conv_forward", [x[:1], w], [like(channels_last, r.grad[:1], np.float32)], **r.attributes)
         (all_three,) = run_native("conv_forward", [x, w], [like(channels_last, r.grad, np.float32)], **r.attributes)
         np.testing.assert_array_equal(all_three[:1], alone)
+
+    def test_an_infinite_gradient_reaches_its_window_only(self):
+        """Runs of a window are added in whole vectors, and what lies beyond a run belongs to other pixels."""
+        r = Reference(((14, 14), 5, 6, 16, 1, 5, 1, 0, 0, 1))
+        grad = r.grad.astype("float32")
+        grad[2, :, 3, 4] = np.inf
+        operands = [channels_last(grad), r.w.astype("float32")]
+        (got,) = run_native("conv_backward_data", operands, [like(channels_last, r.x, np.float32)], **r.attributes)
+        window = np.zeros(got.shape, bool)
+        window[2, :, 3:8, 4:9] = True
+        assert not np.isfinite(got[window]).any()
+        assert np.isfinite(got[~window]).all()
+
+    def test_threads_do_not_change_the_gradient_to_an_image_of_few_channels(self):
+        case = ((29, 23), 8, 3, 24, 1, 5, 2, 2, 2, 1)
+        r = Reference(case)
+        operands = [channels_last(r.grad.astype("float32")), r.w.astype("float32")]
+        threads, results = _rt.num_threads(), []
+        try:
+            for count in (1, 2):
+                _rt.set_num_threads(count)
+                results += run_native("conv_backward_data", operands, [like(channels_last, r.x, np.float32)], **r.attributes)
+        finally:
+            _rt.set_num_threads(threads)
+        np.testing.assert_array_equal(*results)
+        check(results[0], r.backward_data())
