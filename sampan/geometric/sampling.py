@@ -110,7 +110,7 @@ def _sampled(
                 "pass the graph in CSC form",
             )
         )
-    if weights is not None and len(weights) != rows.size:
+    if weights is not None and len(weights) < rows.size:
         raise ShapeError(message(f"{name}(): edge_weight has {len(weights)} elements", f"there are {rows.size} edges"))
     if nodes.size and (nodes.min() < 0 or nodes.max() >= len(ends) - 1):
         raise ArgumentError(

@@ -104,7 +104,7 @@ def flops(net: Any, input_size: Sequence[int], custom_ops: Mapping[type, Any] | 
 def _first(shapes: Any) -> list[int]:
     while shapes and isinstance(shapes[0], list):
         shapes = shapes[0]
-    return list(shapes)
+    return list(shapes or [])
 
 
 def _table(rows: list[list[str]]) -> str:

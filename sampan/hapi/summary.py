@@ -12,6 +12,7 @@ from ..base import nest
 from ..base.dtypes import numpy_dtype
 from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ..framework.arrays import is_tensor
+from ..nn import GRU, LSTM, LayerList, Sequential, SimpleRNN
 from ..tensor import autograd, to_tensor
 
 _BYTES_OF_A_NUMBER = 4
@@ -69,12 +70,12 @@ def _input(size: Any, dtype: Any) -> Any:
 
 
 def shapes_of(value: Any) -> Any:
-    """The shapes of the tensors in a value, nested like it."""
+    """The shapes of the tensors in a value, nested like it; None stands for arguments that are None."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [shapes_of(v) for v in value if is_tensor(v) or isinstance(v, (list, tuple, Mapping))]
-    return list(value.shape) if is_tensor(value) else []
+        return [shapes_of(v) for v in value if v is None or is_tensor(v) or isinstance(v, (list, tuple, Mapping))]
+    return None if value is None else list(value.shape) if is_tensor(value) else []
 
 
 def run_with_hooks(net: Any, inputs: Any, hook: Any, layers: Sequence[Any]) -> None:
@@ -97,8 +98,15 @@ def run_with_hooks(net: Any, inputs: Any, hook: Any, layers: Sequence[Any]) -> N
 def _rows(net: Any, inputs: Any) -> list[dict[str, Any]]:
     rows: dict[Any, dict[str, Any]] = {}
     children = net.sublayers()
-    containers = ("Sequential", "LayerList")
-    layers = [layer for layer in children if not any(kind.__name__ in containers for kind in type(layer).__mro__)]
+    recurrent = [
+        layer for layer in children if isinstance(layer, (SimpleRNN, LSTM, GRU))
+    ]  # lists of layers, and rows of their own
+    inner = {id(child) for layer in recurrent for child in layer.sublayers()}
+    layers = [
+        layer
+        for layer in children
+        if id(layer) not in inner and (layer in recurrent or not isinstance(layer, (Sequential, LayerList)))
+    ]
 
     def note(layer: Any, given: Any, result: Any) -> None:
         number = str(layer.full_name()).rpartition("_")[2]
@@ -153,10 +161,12 @@ def _table(rows: list[dict[str, Any]], input_numbers: int) -> tuple[str, dict[st
         f"Params size (MB): {held:.2f}",
     ]
     lines += [f"Estimated Total Size (MB): {entered + passed + held:.2f}", "-" * rule, ""]
-    return "\n".join(lines), {"total_params": total, "trainable_params": trainable}
+    return "\n".join(lines), {"total_params": np.int64(total), "trainable_params": np.int64(trainable)}  # type: ignore[dict-item]
 
 
 def _numbers(shape: Any) -> int:
-    if shape and isinstance(shape[0], list):
+    if shape is None:
+        return 0
+    if any(isinstance(n, (list, type(None))) for n in shape):
         return sum(map(_numbers, shape))
     return math.prod(shape)

@@ -65,8 +65,8 @@ def set_printoptions(
 
 def _number(value: Any) -> str:
     if np.iscomplexobj(value):
-        sign = "-" if np.signbit(value.imag) else "+"
-        return f"({_fixed(value.real)}{sign}{_fixed(abs(value.imag))}j)"
+        sign = "+" if value.imag >= 0 else ""  # also before -0, as Paddle prints it
+        return f"({_fixed(value.real)}{sign}{_fixed(value.imag)}j)"
     if isinstance(value, np.floating):
         if np.isnan(value):
             return "nan"

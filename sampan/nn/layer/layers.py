@@ -17,7 +17,7 @@ from ...tensor import Parameter, Tensor, to_tensor
 from ...tensor.convert import around, running_layer
 from ...tensor.convert.guards import settings_changed
 from ...tensor.explained import Explained
-from ...tensor.functions import dtype_name, no_grad
+from ...tensor.functions import dtype_name, dtype_named, no_grad
 from ...tensor.program import ParameterVariable
 from ...tensor.variable import Variable
 from ..parameters import ParamAttr, make_parameter
@@ -452,7 +452,7 @@ class Layer(LayerState, DeviceMoves, Explained):
         return self if dtype is None else self._converted(dtype_name("to", dtype))
 
     @no_grad()
-    def _converted(self, name: str, excluded_layers: tuple[type, ...] = ()) -> Layer:
+    def _converted(self, name: str, excluded_layers: tuple[type, ...] = (), shown: Any = None) -> Layer:
         if not dtypes.is_floating(name):
             raise DTypeError(
                 message(
@@ -462,7 +462,7 @@ class Layer(LayerState, DeviceMoves, Explained):
         for layer in self.sublayers(include_self=True):
             if isinstance(layer, excluded_layers):
                 continue
-            object.__setattr__(layer, "_dtype", name)
+            object.__setattr__(layer, "_dtype", shown or name)
             for table in (layer._parameters, layer._buffers):
                 for value in table.values():
                     if value is not None and dtypes.is_floating(value.dtype.name):
@@ -479,21 +479,21 @@ class Layer(LayerState, DeviceMoves, Explained):
 
     def float(self, excluded_layers: Any = None) -> Layer:
         """Convert to float32."""
-        return self._converted("float32", _types(excluded_layers))
+        return self._converted("float32", _types(excluded_layers), dtype_named("float32"))
 
     def double(self) -> Layer:
         """Convert to float64."""
-        return self._converted("float64")
+        return self._converted("float64", shown=dtype_named("float64"))
 
     def float16(self, excluded_layers: Any = None) -> Layer:
         """Convert to float16."""
-        return self._converted("float16", _types(excluded_layers))
+        return self._converted("float16", _types(excluded_layers), dtype_named("float16"))
 
     half = float16
 
     def bfloat16(self, excluded_layers: Any = None) -> Layer:
         """Convert to bfloat16."""
-        return self._converted("bfloat16", _types(excluded_layers))
+        return self._converted("bfloat16", _types(excluded_layers), dtype_named("bfloat16"))
 
     def cpu(self) -> Layer:
         """The layer in the CPU's memory: itself, in this build."""

@@ -238,7 +238,7 @@ class TransformerEncoderLayer(_Sublayers):
     def forward(self, src: Tensor, src_mask: Tensor | None = None, cache: Any = None) -> Any:
         src_mask = _score_mask(src_mask)
         x = self.norm1(src) if self.normalize_before else src
-        attended = self.self_attn(x, x, x, src_mask, cache)
+        attended = self.self_attn(x, x, x, src_mask) if cache is None else self.self_attn(x, x, x, src_mask, cache)
         if cache is not None:
             attended, cache = attended
         x = src + self.dropout1(attended)
@@ -283,7 +283,7 @@ class TransformerEncoder(_LayerStack):
         mask = _score_mask(src_mask)
         out, caches = src, []
         for k, layer in enumerate(self.layers):
-            out = layer(out, mask) if cache is None else layer(out, mask, cache[k])
+            out = layer(out, src_mask=mask) if cache is None else layer(out, src_mask=mask, cache=cache[k])
             if cache is not None:
                 out, new = out
                 caches.append(new)
@@ -393,7 +393,7 @@ class TransformerDecoder(_LayerStack):
         tgt_mask, memory_mask = _score_mask(tgt_mask), _score_mask(memory_mask)
         out, caches = tgt, []
         for k, layer in enumerate(self.layers):
-            out = layer(out, memory, tgt_mask, memory_mask, None if cache is None else cache[k])
+            out = layer(out, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, cache=None if cache is None else cache[k])
             if cache is not None:
                 out, new = out
                 caches.append(new)
@@ -472,8 +472,8 @@ class Transformer(Layer):
         tgt_mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor:
-        memory = self.encoder(src, src_mask)
-        return self.decoder(tgt, memory, tgt_mask, memory_mask)
+        memory = self.encoder(src, src_mask=src_mask)
+        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask)
 
     def generate_square_subsequent_mask(self, length: int) -> Tensor:
         """float32 [length, length]: 0 where a place may look, minus infinity for later places."""
