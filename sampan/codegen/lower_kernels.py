@@ -15,7 +15,7 @@ from .form_groups import Group
 from .index_maps import Axis, Dims
 from .places import Place, axis_order
 from .plan_writer import PlanWriter
-from .schedule import Access, KernelCall, Nest, axis_preference, choose_blocks, make_call, make_nest, size_of
+from .schedule import Access, KernelCall, Nest, axis_preference, choose_blocks, fold_of, folded, make_call, make_nest, size_of
 from .trace import Leaf, Step, Trace
 
 #: A column reduction over this many elements and rows is done in parts of neighbouring rows.
@@ -194,11 +194,16 @@ def _lower_split(lowering: Lowered, trace: Trace, nest: Nest, loads: list[Access
         plain = choose_blocks(nest, False)
         _append(lowering, make_call(trace, nest, loads, stores, plain))
         return
-    parts = Axis(blocking.count)
+    narrow, ends, fold = nest, stores, fold_of(trace, nest, [*loads, *stores])
+    if fold > 1:
+        nest, accesses = folded(nest, fold, [*loads, *stores])
+        loads, stores = accesses[: len(loads)], accesses[len(loads) :]
+        blocking = choose_blocks(nest, True)
+    parts = Axis(blocking.count * fold)
     steps = list(trace.steps)
     first_stores, block_strides, seconds = [], [], []
     values = []
-    for (value, number, dims), store in zip(trace.stores, stores, strict=True):
+    for (value, number, dims), store, end in zip(trace.stores, stores, ends, strict=True):
         if steps[number].op != "reduce":
             first_stores.append(store)
             block_strides.append(0)
@@ -209,17 +214,16 @@ def _lower_split(lowering: Lowered, trace: Trace, nest: Nest, loads: list[Access
         rows = [size_of(r) for r in nest.outer]
         lane = size_of(nest.lane) if nest.form == "column" else 1
         partial = lowering.writer.allocate(wide, (*rows, blocking.count, lane))
-        strides = {axis: s for run, s in zip(nest.outer, partial.strides, strict=False) for axis, s in _run_strides(run, s)}
-        if nest.form == "column":
-            strides |= dict(_run_strides(nest.lane, 1))
-        first_stores.append(Access(partial, strides, is_full=False))
+        rows_at = {axis: s for run, s in zip(nest.outer, partial.strides, strict=False) for axis, s in _run_strides(run, s)}
+        lanes_at = [dict(_run_strides(n.lane, 1)) if n.form == "column" else {} for n in (nest, narrow)]
+        first_stores.append(Access(partial, rows_at | lanes_at[0], is_full=False))
         block_strides.append(lane)
         values.append((value, number, dims))
-        seconds.append((value, Access(partial, strides | {parts: lane}), store, str(steps[number].attr)))
+        seconds.append((value, Access(partial, rows_at | lanes_at[1] | {parts: lane // fold}), end, str(steps[number].attr)))
     first = Trace(trace.group, steps, trace.leaves, values)
     _append(lowering, make_call(first, nest, loads, first_stores, blocking, block_strides))
     for value, load, store, kind in seconds:
-        axes = [*(a for r in nest.outer for a in r), *(nest.lane if nest.form == "column" else ())]
+        axes = [*(a for r in nest.outer for a in r), *(narrow.lane if nest.form == "column" else ())]
         group = Group(domain=(*axes, parts), reduced=frozenset([parts]))
         second = Trace(
             group,
@@ -227,7 +231,7 @@ def _lower_split(lowering: Lowered, trace: Trace, nest: Nest, loads: list[Access
             [],
             [(value, 1, tuple(axes))],
         )
-        order = [*(a for a in axes if a not in nest.lane), parts, *(nest.lane if nest.form == "column" else ())]
+        order = [*(a for a in axes if a not in narrow.lane), parts, *(narrow.lane if nest.form == "column" else ())]
         inner = make_nest(second, order, [load, store])
         _append(lowering, make_call(second, inner, [load], [store], choose_blocks(inner, False)))
 

@@ -24,6 +24,8 @@ _SPLIT_BLOCK, _MOST_PARTS = 16384, 256
 _SCRATCH_ROUNDING = 64
 #: A row of fewer lanes than this is walked step by step, for many rows at once, when there are so many rows.
 _SHORT_LANE, _LONG_LANE = 8, 64
+#: A column reduction of fewer lanes that fill no vectors is folded, where rows lie behind one another: its lane is several rows then.
+_NARROW_LANE = 32
 
 
 @dataclass(eq=False, slots=True)
@@ -107,6 +109,37 @@ def _with_long_lane(nest: Nest) -> Nest:
         return nest
     outer = [run for k, run in enumerate(nest.outer) if k != long]
     return Nest(outer, [*nest.inner, nest.lane], nest.outer[long], "column")
+
+
+def fold_of(trace: Trace, nest: Nest, accesses: Sequence[Access]) -> int:
+    """How many rows of a split column reduction make one row of whole vectors; 1 where the lane is wide enough or rows do not lie behind one another."""
+    lane = size_of(nest.lane)
+    if nest.form != "column" or len(nest.inner) != 1 or not 1 < lane < _NARROW_LANE or lane % _SHORT_LANE == 0:
+        return 1
+    if any(s.op == "index" or (s.op == "reduce" and str(s.attr).startswith("arg")) for s in trace.steps):
+        return 1
+    row, rows = nest.inner[0][-1], size_of(nest.inner[0])
+    for access in accesses:
+        steps, step = access.strides.get(row, 0), access.strides.get(nest.lane[-1], 0)
+        if access.is_full and (steps, step) not in ((lane, 1), (0, 0)):
+            return 1
+    fold = math.lcm(lane, _SHORT_LANE) // lane
+    while fold * lane < _NARROW_LANE:
+        fold *= 2
+    return fold if rows % fold == 0 else 1
+
+
+def folded(nest: Nest, fold: int, accesses: Sequence[Access]) -> tuple[Nest, list[Access]]:
+    """The nest whose lane is ``fold`` rows, and what it reads and writes."""
+    row, lane = nest.inner[0][-1], nest.lane[-1]
+    rows, lanes = Axis(size_of(nest.inner[0]) // fold), Axis(size_of(nest.lane) * fold)
+    moved = []
+    for access in accesses:
+        strides = {a: s for a, s in access.strides.items() if a not in (*nest.inner[0], *nest.lane)}
+        if access.is_full and access.strides.get(lane, 0):
+            strides |= {rows: access.strides[row] * fold, lanes: 1}
+        moved.append(Access(access.place, strides, access.is_full))
+    return Nest(nest.outer, [[rows]], [lanes], nest.form), moved
 
 
 def _collapse(axes: Sequence[Axis], accesses: Sequence[Access], indexed: set[Axis]) -> list[list[Axis]]:

@@ -145,6 +145,27 @@ def test_large_reductions_in_two_stages(axes, dtype):
     check(lambda x: (p.reduce_sum(x, axes), p.neg(x)), x.T, scale=10)
 
 
+@pytest.mark.parametrize("rows", [49152, 49155])
+@pytest.mark.parametrize("channels", [2, 3, 6, 12, 20])
+def test_sums_over_many_rows_of_few_channels(channels, rows):
+    """Rows that lie behind one another are folded into wider ones where their number allows it."""
+    x, y = real(rows, channels), real(rows, channels)[::-1]
+
+    def body(x, y):
+        masked = p.select(p.gt(x, 0.0), y, 0.0)
+        return masked, p.reduce_sum(masked, (0,)), p.reduce_max(x, (0,))
+
+    check(body, x, np.ascontiguousarray(y), scale=10)
+    check(body, x, y, scale=10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+def test_sums_of_few_channels_for_each_outer_row(dtype):
+    x = real(3, 40000, 6, dtype=dtype)
+    check(lambda x: (p.reduce_sum(x, (1,)), p.neg(x)), x, scale=10)
+    check(lambda x: p.reduce_argmax(x, (1,)), x)
+
+
 # ------------------------------------------------------------------ dtypes, empty, 0-d
 
 
