@@ -9,14 +9,16 @@ import importlib
 from typing import Any
 
 from .base.collecting import paused_collector as _paused_collector
+from .base.flags import short_spinning as _short_spinning
 
-try:
-    from . import _rt
-except ImportError as _error:
-    from .base.shared_libraries import load_missing_library as _load_missing_library
+with _short_spinning():
+    try:
+        from . import _rt
+    except ImportError as _error:
+        from .base.shared_libraries import load_missing_library as _load_missing_library
 
-    _load_missing_library(_error)
-    from . import _rt
+        _load_missing_library(_error)
+        from . import _rt
 
 with _paused_collector():  # it would take a tenth of the import
     from . import autograd, tensor

@@ -41,3 +41,14 @@ def test_the_repr_shows_them_without_underscores():
     assert repr(nn.MaxPool2D(3, 2)) == "MaxPool2D(kernel_size=3, stride=2, padding=0)"
     assert repr(nn.LeakyReLU(0.2)) == "LeakyReLU(negative_slope=0.2)"
     assert repr(nn.Pad1D(1)) == "Pad1D(padding=[1, 1], mode=constant, value=0.0, data_format=NCL)"
+
+
+def test_the_name_of_a_sublayer_may_hold_dots():
+    net = nn.Layer()
+    net.add_sublayer("blocks.0", nn.Linear(2, 3))
+    assert list(net.state_dict()) == ["blocks.0.weight", "blocks.0.bias"]
+    other = nn.Layer()
+    other.add_sublayer("blocks.0", nn.Linear(2, 3))
+    assert other.set_state_dict(net.state_dict()) == ([], [])
+    with pytest.raises(KeyError, match="contain a dot"):
+        net.add_parameter("a.b", None)

@@ -248,15 +248,15 @@ class Layer(LayerState, DeviceMoves, Explained):
         return self.add_parameter(name, param)
 
     def add_sublayer(self, name: str, sublayer: Layer | None) -> Layer | None:
-        """Register the layer as an attribute; gives it."""
+        """Register the layer as an attribute; gives it. The name may hold dots, which name it in ``state_dict`` too."""
         if sublayer is not None and not isinstance(sublayer, Layer):
             raise ArgumentTypeError(message(f"add_sublayer(): got a {type(sublayer).__name__}", "it takes a Layer or None"))
-        self._check_name(name, self._sub_layers)
+        self._check_name(name, self._sub_layers, may_be_a_path=True)
         self._sub_layers[str(name)] = sublayer
         return sublayer
 
     def add_module(self, name: str, module: Layer | None) -> Layer | None:
-        """Register the layer as an attribute; gives it."""
+        """Register the layer as an attribute; gives it. The name may hold dots, which name it in ``state_dict`` too."""
         return self.add_sublayer(name, module)
 
     register_module = add_module
@@ -273,13 +273,13 @@ class Layer(LayerState, DeviceMoves, Explained):
         else:
             self._non_persistable_buffer_names_set.add(name)
 
-    def _check_name(self, name: str, table: Mapping[str, Any]) -> None:
+    def _check_name(self, name: str, table: Mapping[str, Any], may_be_a_path: bool = False) -> None:
         settings_changed()
         if "_parameters" not in self.__dict__:
             raise AttributeError("call super().__init__() first in your __init__")
         if not isinstance(name, str):
             raise ArgumentTypeError(f"a name must be a string, got {name!r}")
-        if name == "" or "." in name:
+        if not may_be_a_path and (name == "" or "." in name):
             raise KeyError(f"the name {name!r} must not be empty or contain a dot")
         if name not in table and (name in self.__dict__ or hasattr(type(self), name) or self._has(name)):
             raise KeyError(f"the attribute '{name}' already exists")
