@@ -1,6 +1,7 @@
 // conv_forward, conv_backward_data, conv_backward_weights: oneDNN's convolutions over the memory as it lies.
 #include "kernels/conv.h"
 
+#include "kernels/conv_depthwise.h"
 #include "kernels/conv_direct.h"
 #include "kernels/conv_onednn.h"
 #include "kernels/conv_spread.h"
@@ -120,33 +121,45 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
 }
 
 // The project's own code for some convolutions, where oneDNN has none as fast.
-enum class OwnForm { kNone, kWinograd, kDirect, kSpread };
+enum class OwnForm { kNone, kWinograd, kDirect, kSpread, kDepthwise };
 
 // Transformed tiles leave room for plain steps only: functions would take longer than the products they save.
 OwnForm own_form(const Conv& c) {
   if (!is_plain(c.steps)) return OwnForm::kNone;
   if (suits_winograd(c.shape, *c.x, *c.out)) return OwnForm::kWinograd;
   if (!lies_channels_last(*c.x) || !lies_channels_last(*c.out)) return OwnForm::kNone;
+  if (suits_depthwise(c.shape, c.direction)) return OwnForm::kDepthwise;
   if (suits_spread(c.shape, c.direction)) return OwnForm::kSpread;
   return suits_direct(c.shape, c.direction) ? OwnForm::kDirect : OwnForm::kNone;
 }
 
 size_t own_weight_bytes(const Conv& c, OwnForm form) {
-  if (form == OwnForm::kWinograd) return winograd_weight_bytes(c.shape);
-  return form == OwnForm::kSpread ? spread_weight_bytes(c.shape) : direct_weight_bytes(c.shape, c.direction);
+  switch (form) {
+    case OwnForm::kWinograd: return winograd_weight_bytes(c.shape);
+    case OwnForm::kSpread: return spread_weight_bytes(c.shape);
+    case OwnForm::kDepthwise: return depthwise_weight_bytes(c.shape);
+    default: return direct_weight_bytes(c.shape, c.direction);
+  }
 }
 
 std::unique_ptr<NativeOp> make_own_weights(const Conv& c, OwnForm form) {
-  if (form == OwnForm::kWinograd) return make_winograd_weights(*c.weight, c.shape, c.direction);
-  return form == OwnForm::kSpread ? make_spread_weights(*c.weight, c.shape) : make_direct_weights(*c.weight, c.shape, c.direction);
+  switch (form) {
+    case OwnForm::kWinograd: return make_winograd_weights(*c.weight, c.shape, c.direction);
+    case OwnForm::kSpread: return make_spread_weights(*c.weight, c.shape);
+    case OwnForm::kDepthwise: return make_depthwise_weights(*c.weight, c.shape, c.direction);
+    default: return make_direct_weights(*c.weight, c.shape, c.direction);
+  }
 }
 
 std::unique_ptr<NativeOp> make_own(const CallReader& call, const NativeCall& given, const Conv& c, OwnForm form, bool packed) {
   if (form == OwnForm::kWinograd) return make_conv_winograd(given, c.shape, c.direction, packed, epilogue_of(call, c));
   if (form == OwnForm::kSpread) return make_conv_spread(given, c.shape, packed, epilogue_of(call, c));
-  const bool has_relu = !c.steps.empty() && c.steps[0].kind == StepKind::kRelu;
-  const std::vector<EpilogueStep> rest(c.steps.begin() + has_relu, c.steps.end());
-  return make_conv_direct(given, c.shape, c.direction, packed, static_cast<bool>(c.bias), has_relu, {call, call.output(0), rest, false, c.extras});
+  const bool is_depthwise = form == OwnForm::kDepthwise, has_bias = static_cast<bool>(c.bias);
+  const bool has_relu = !c.steps.empty() && (c.steps[0].kind == StepKind::kRelu || (is_depthwise && c.steps[0].kind == StepKind::kRelu6));
+  const std::vector<EpilogueStep> first(c.steps.begin(), c.steps.begin() + has_relu), rest(c.steps.begin() + has_relu, c.steps.end());
+  Epilogue epilogue(call, call.output(0), rest, false, c.extras);
+  if (is_depthwise) return make_conv_depthwise(given, c.shape, c.direction, packed, has_bias, first, std::move(epilogue));
+  return make_conv_direct(given, c.shape, c.direction, packed, has_bias, has_relu, std::move(epilogue));
 }
 
 template <ConvDirection direction>
