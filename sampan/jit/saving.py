@@ -1,7 +1,7 @@
 """``jit.save`` and ``jit.load``: layers and functions as files that run without the Python they were written in.
 
-``PATH.sampan.json`` holds the recorded functions, ``PATH.pdiparams`` the tensors, in PaddlePaddle's format. PaddlePaddle's own ``.pdmodel`` and
-``.json`` files are read too.
+``PATH.sampan.json`` holds the recorded functions, ``PATH.pdiparams`` the tensors, in PaddlePaddle's format, and ``PATH.pdmodel`` the evaluation's forward
+for PaddlePaddle itself, where its format can say it. PaddlePaddle's own ``.pdmodel`` and ``.json`` files are read too.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.errors import ArgumentError, ArgumentTypeError, ConversionError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ConversionError, UnsupportedError, message
 from ..framework.arrays import to_array, to_tensor
 from ..framework.atomic import replacing
 from ..framework.interchange.combined import read_parameters, write_parameters
+from ..framework.interchange.export import export_traced
+from ..framework.interchange.program_desc import write_model
 from ..framework.interchange.saved import read_saved
 from ..nn import Layer
 from ..tensor.functions import enable_grad
 from ..tensor.program_data import VERSION, damaged
 from ..tensor.saved_function import SavedFunction
+from .settings import tell
 from .static_function import StaticFunction
 from .translated_layer import TranslatedLayer
 
 FUNCTIONS_SUFFIX = ".sampan.json"
 TENSORS_SUFFIX = ".pdiparams"
+PROGRAM_SUFFIX = ".pdmodel"
 _IGNORED_OPTIONS = frozenset(
     {"clip_extra", "combine_params", "with_hook", "skip_forward", "output_spec", "use_prim", "model_filename", "params_filename"}
 )
@@ -35,6 +39,8 @@ def save(layer: Any, path: str, input_spec: Any = None, **configs: Any) -> None:
     """Write a layer, or a function, so that ``jit.load`` gives it back without its Python code.
 
     Of a layer both its evaluation and its training are recorded, and its other methods under ``to_static`` that have an ``input_spec`` or were called.
+    ``PATH.pdmodel`` and ``PATH.pdiparams`` are what PaddlePaddle's ``jit.load`` and ``inference.Config`` read; the first is missing where the forward does
+    what that format cannot say (``jit.set_verbosity(1)`` tells why).
 
     Args:
         layer: a Layer, or a function under ``to_static`` or not.
@@ -85,9 +91,23 @@ def save(layer: Any, path: str, input_spec: Any = None, **configs: Any) -> None:
         },
     }
     with replacing(path + TENSORS_SUFFIX) as file:
-        file.write(write_parameters({name: to_array(t) for name, t in tensors.items()}))
+        file.write(write_parameters({name: to_array(tensors[name]) for name in sorted(tensors)}))
+    _save_for_paddle(path + PROGRAM_SUFFIX, functions["forward"]["eval"], tensors)
     with replacing(path + FUNCTIONS_SUFFIX) as file:
         file.write(json.dumps(saved, separators=(",", ":")).encode())
+
+
+def _save_for_paddle(path: str, traced: Any, tensors: Mapping[str, Any]) -> None:
+    """Write the evaluation's forward as PaddlePaddle's ``.pdmodel`` where its format can say it; else no such file is there."""
+    try:
+        content = write_model(export_traced(traced, tensors))
+    except UnsupportedError as error:
+        if os.path.exists(path):
+            os.remove(path)  # of an earlier save: it would not belong to the parameters
+        tell(f"no {path} was written: {error}")
+        return
+    with replacing(path) as file:
+        file.write(content)
 
 
 def _functions_of(layer: Layer, input_spec: Any) -> dict[str, dict[str, Any]]:
@@ -143,7 +163,8 @@ def load(path: str, **configs: Any) -> TranslatedLayer:
     if version > VERSION:
         raise damaged(f"{path + FUNCTIONS_SUFFIX} is of version {version}, and this is version {VERSION}")
     with open(path + TENSORS_SUFFIX, "rb") as file:
-        arrays = read_parameters(io.BytesIO(file.read()), list(described), repr(path + TENSORS_SUFFIX))
+        names = sorted(described) if version > 1 else list(described)
+        arrays = read_parameters(io.BytesIO(file.read()), names, repr(path + TENSORS_SUFFIX))
     tensors = {name: to_tensor(arrays[name]) for name in described}
     made = {name: {mode: SavedFunction.from_data(d) for mode, d in modes.items()} for name, modes in functions.items()}
     return TranslatedLayer(made, tensors, described)

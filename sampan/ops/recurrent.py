@@ -211,3 +211,19 @@ def recurrent_layer(
     if kind == "lstm":
         return p.cast(results[0], dtype), p.cast(results[1], dtype)
     return p.cast(results[0] if kind == "gru" else results, dtype)
+
+
+@op(
+    operands=("x", "lengths"),
+    reference=lambda x, n: x * (np.arange(len(x))[:, None] < n).reshape(len(x), -1, *(1 for _ in x.shape[2:])),
+    samples=[(real(4, 3, 2), indices(4, 0, 2)), (real(3, 2), indices(3, 1, dtype="int32"))],
+    tests="noempty noscalar",
+)
+def steps_within(x, lengths):
+    """x [T, N, ...] with zeros at each instance's steps beyond its length."""
+    if x.ndim < 2 or lengths.shape != x.shape[1:2]:
+        raise ShapeError(
+            message(f"steps_within(): x is {list(x.shape)} and lengths {list(lengths.shape)}", "they must be [T, N, ...] and [N]")
+        )
+    limit = p.reshape(p.cast(lengths, "int64"), (1, x.shape[1], *(1 for _ in x.shape[2:])))
+    return p.select(p.lt(p.iota(x.shape, 0), p.broadcast_to(limit, x.shape)), x, 0)

@@ -19,7 +19,7 @@ from .replay import Operand
 from .variable import Variable
 
 #: Counts changes of what is written that older readers would misread.
-VERSION = 1
+VERSION = 2
 
 
 class Writer:

@@ -11,6 +11,7 @@ import pytest
 
 import sampan as paddle
 from sampan.base.errors import ConversionError
+from sampan.framework.interchange.combined import write_parameters
 from sampan.static import InputSpec
 
 X = paddle.to_tensor([[1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 0.0]])
@@ -195,3 +196,76 @@ def test_python_objects_are_not_saved(tmp_path):
 
     with pytest.raises(NotImplementedError, match=r"Holding\.last"):
         paddle.jit.save(Holding(), str(tmp_path / "net"), input_spec=[InputSpec([2])])
+
+
+class Counted(paddle.nn.Layer):
+    """A branch, sizes of any number, dropout, running statistics, and a buffer whose name sorts before the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = paddle.nn.Conv2D(3, 4, 3, padding=1)
+        self.norm = paddle.nn.BatchNorm2D(4)
+        self.dropout = paddle.nn.Dropout(0.5)
+        self.register_buffer("a_scale", paddle.to_tensor([2.0]))
+        self.unused = paddle.nn.Linear(2, 2)
+
+    def forward(self, x):
+        x = paddle.nn.functional.relu(self.norm(self.convolution(x))).mean([2, 3])
+        if x.sum() > 0:
+            x = x * self.a_scale
+        return {"all": self.dropout(x), "first": [x[:, 0]]}
+
+
+def test_paddles_files_are_written_beside(tmp_path):
+    net = Counted()
+    net(paddle.rand([4, 3, 5, 5]))
+    net.eval()
+    path = str(tmp_path / "net")
+    paddle.jit.save(net, path, input_spec=[InputSpec([None, 3, None, None], "float32", "x")])
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["net.pdiparams", "net.pdmodel", "net.sampan.json"]
+    x = paddle.rand([2, 3, 6, 4])
+    wanted = net(x)
+    found = paddle.jit.load(path)(x)
+    np.testing.assert_array_equal(found["all"].numpy(), wanted["all"].numpy())
+    for files in ((path,), (f"{path}.pdmodel", f"{path}.pdiparams"), (f"{path}.json", f"{path}.pdiparams")):
+        results = paddle.inference.create_predictor(paddle.inference.Config(*files)).run([x])
+        for a, b in zip(results, (wanted["all"], wanted["first"][0]), strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)
+    (tmp_path / "net.sampan.json").unlink()  # what PaddlePaddle would see
+    for a, b in zip(paddle.jit.load(path)(x), (wanted["all"], wanted["first"][0]), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)
+
+
+def test_paddles_file_is_missing_where_its_format_cannot_say_the_forward(tmp_path):
+    path = str(tmp_path / "net")
+    spec = [InputSpec([None, 2], "float32", "x")]
+    paddle.jit.save(paddle.nn.Linear(2, 1), path, input_spec=spec)
+    assert (tmp_path / "net.pdmodel").exists()
+
+    class Rows(paddle.nn.Layer):
+        def forward(self, x):
+            return [row for row in x if row.sum() > 0]
+
+    class Texts(paddle.nn.Layer):
+        def forward(self, x):
+            return f"{x.sum():.1f}"
+
+    for layer in (Rows(), Texts()):
+        paddle.jit.save(layer, path, input_spec=spec)
+        assert not (tmp_path / "net.pdmodel").exists()
+    assert paddle.jit.load(path)(paddle.ones([1, 2])) == "2.0"
+
+
+def test_tensors_of_files_of_the_first_version_are_in_the_layers_order(tmp_path):
+    net = Counted().eval()
+    path = tmp_path / "net"
+    paddle.jit.save(net, str(path), input_spec=[InputSpec([1, 3, 4, 4], "float32", "x")])
+    (tmp_path / "net.pdmodel").unlink()
+    file = tmp_path / "net.sampan.json"
+    saved = json.loads(file.read_text())
+    saved["version"] = 1
+    file.write_text(json.dumps(saved))
+    state = {**dict(net.named_parameters()), **dict(net.named_buffers())}
+    (tmp_path / "net.pdiparams").write_bytes(write_parameters({name: state[name].numpy() for name in saved["tensors"]}))
+    x = paddle.rand([1, 3, 4, 4])
+    np.testing.assert_array_equal(paddle.jit.load(str(path))(x)["all"].numpy(), net(x)["all"].numpy())

@@ -46,11 +46,13 @@ class Handle:
 class Writer:
     """A block that is being written; names are unique in the whole model."""
 
-    def __init__(self, block: Block, parent: Writer | None = None) -> None:
+    def __init__(self, block: Block, parent: Writer | None = None, blocks: list[Block] | None = None) -> None:
         self.block = block
         self.parent = parent
         self.root: Writer = self if parent is None else parent.root
         if parent is None:
+            #: All blocks of the model.
+            self.blocks = [block] if blocks is None else blocks
             self._count = 0
             self._names: set[str] = set()
 

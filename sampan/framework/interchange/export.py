@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...base.errors import ArgumentError, message
+from ...base import nest
+from ...base.errors import ArgumentError, UnsupportedError, message
 from ...tensor.program import ParameterVariable, Program
+from ...tensor.traced import Result
 from ...tensor.variable import Variable
 from ..arrays import to_array
 from .model import Model
@@ -83,6 +85,41 @@ def export_program(form: Program, scope: Any) -> tuple[Model, dict[str, np.ndarr
         trained = isinstance(variable, ParameterVariable) or bool(getattr(tensor, "trainable", False))
         parameters[variable.name] = (variable, np.array(to_array(tensor)), trained)
     return write_program(form.recorder.block.ops, feeds, form.fetch_variables, parameters)
+
+
+def export_traced(traced: Any, tensors: Mapping[str, Any]) -> Model:
+    """The model of a recorded function, whose parameter file holds these tensors, sorted by their names.
+
+    Args:
+        traced: a ``Traced``.
+        tensors: at least those that the function uses, by name.
+
+    Raises:
+        UnwritableError: operators have no form in the format; all of them are named.
+        UnsupportedError: the function does more than to give tensors of tensors.
+    """
+    if traced.updates or traced.effects:
+        raise UnsupportedError("the function changes tensors or objects, which a model file does not say")
+    if not all(isinstance(v, Result) for v in nest.flatten(traced.structure)):
+        raise UnsupportedError("the function returns something else than tensors")
+    taken = sorted({v.name for v in traced.inputs} & set(tensors))
+    if taken:
+        raise UnsupportedError(f"an argument and a tensor are both called {taken[0]!r}")
+    held = {id(t): v for t, v in zip(traced.tensors, traced.block.arguments[len(traced.inputs) :], strict=True)}
+    parameters = {}
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        array = np.array(to_array(tensor))
+        used = held.get(id(tensor))
+        parameters[name] = (
+            Variable(array.dtype.name, array.shape, name) if used is None else used,
+            array,
+            bool(getattr(tensor, "trainable", False)),
+        )
+    model, constants = write_program(traced.block.ops, traced.inputs, traced.outputs, parameters)
+    if set(constants) - set(parameters):
+        raise UnsupportedError("the function holds large constants, which would be parameters of the model file only")
+    return model
 
 
 def persistable_variables(program: Program) -> list[Variable]:

@@ -9,6 +9,7 @@ from ...nn import functional
 from ...tensor import OPS
 from .projected import ProjectedSteps
 from .rows import row, table, writes
+from .table_computed import size_of
 from .table_windows import layout_of, with_bias
 
 
@@ -377,9 +378,35 @@ def _swept(kind: str, x: Any, states: list[Any], parameters: Any, lengths: Any, 
     all_states = list(found) if kind == "lstm" else [found]
     outputs = all_states[0][:-1] if is_reverse else all_states[0][1:]
     if lengths is not None:
-        mask = OPS["transpose"](functional.sequence_mask(lengths, x.shape[0], "bool"), [1, 0])
-        outputs = OPS["where"](OPS["unsqueeze"](mask, -1), outputs, OPS["zeros_like"](outputs))
+        outputs = OPS["steps_within"](outputs, lengths)
     return outputs, [s[0 if is_reverse else -1] for s in all_states]
+
+
+def _inside(emit: Any, x: Any, lengths: Any, dtype: str) -> Any:
+    """[T, N, 1 ...]: 1 at the steps of x [T, N, ...] within the lengths, 0 beyond."""
+    limits = {"X": emit.of(lengths), "MaxLenTensor": size_of(emit, x, 0)}
+    rows = emit("sequence_mask", limits, {"maxlen:i": -1, "out_dtype:t": dtype}, ("Y",), dtype=dtype)
+    columns = emit("transpose2", {"X": rows}, {"axis:I": [1, 0]}, spare=("XShape",))
+    axes = list(range(2, x.ndim))
+    return emit("unsqueeze2", {"X": columns}, {"axes:I": axes}, spare=("XShape",)) if axes else columns
+
+
+def _kept(emit: Any, x: Any, lengths: Any, state: Any) -> Any:
+    """[T, N, H]: the state [1, N, H] at steps beyond the lengths, zeros before."""
+    inside = _inside(emit, x, lengths, state.dtype)
+    beyond = emit("scale", {"X": inside}, {"scale:f": -1.0, "bias:f": 1.0, "bias_after_scale:b": True})
+    return emit("elementwise_mul", {"X": beyond, "Y": state}, {"axis:i": -1})
+
+
+@writes("steps_within")
+def write_steps_within(emit: Any, x: Any, lengths: Any) -> Any:
+    inside = _inside(emit, x, lengths, "float32")
+    whole = emit(
+        "elementwise_add",
+        {"X": emit("fill_any_like", {"X": x}, {"value:f": 0.0, "dtype:t": "float32"}, dtype="float32"), "Y": inside},
+        {"axis:i": -1},
+    )
+    return emit("where", {"Condition": emit.cast(whole, "bool"), "X": x, "Y": emit.filled(x, 0.0)}, {}, dtype=x.dtype)
 
 
 @writes("recurrent_layer")
@@ -398,20 +425,29 @@ def write_recurrent_layer(
     reverse: bool,
 ) -> Any:
     """The format gives c after the last step only: the steps before it, which layers do not read, are NaN."""
-    if lengths is not None or (weight_ho is not None and x.shape[0] < 0):
+    if weight_ho is not None and (lengths is not None or x.shape[0] < 0):
         return NotImplemented
     if weight_ho is not None:
         given = [b for b in (bias_ih, bias_hh) if b is not None]
         return ProjectedSteps(emit, weight_hh, weight_ho).write(x, h, c, weight_ih, given, reverse)
     width = weight_hh.shape[1]
-    x = emit("flip", {"X": x}, {"axis:I": [0]}, shape=x.shape) if reverse else x
+    is_doubled = reverse and lengths is not None  # only its two-way form goes backwards from each instance's own end
+    x = emit("flip", {"X": x}, {"axis:I": [0]}, shape=x.shape) if reverse and not is_doubled else x
     biases = [emit.constant(0.0, weight_hh.dtype, [weight_hh.shape[0]]) if b is None else b for b in (bias_ih, bias_hh)]
-    states = [emit("unsqueeze2", {"X": s}, {"axes:I": [0]}, spare=("XShape",)) for s in ((h, c) if kind == "lstm" else (h,))]
+    starts = [emit("unsqueeze2", {"X": s}, {"axes:I": [0]}, spare=("XShape",)) for s in ((h, c) if kind == "lstm" else (h,))]
+    pieces = [weight_ih, weight_hh] * (1 + is_doubled) + biases * (1 + is_doubled)
+    inputs = {
+        "Input": x,
+        "PreState": [emit("concat", {"X": [s, s]}, {"axis:i": 0}) for s in starts] if is_doubled else starts,
+        "WeightList": pieces,
+    }
+    if lengths is not None:
+        inputs["SequenceLength"] = emit.cast(emit.of(lengths), "int32")
     outputs, finals = emit.recurrent(
-        {"Input": x, "PreState": states, "WeightList": [weight_ih, weight_hh, *biases]},
+        inputs,
         {
             "mode:s": {ours: theirs for theirs, ours in _RNN_KINDS.items()}[kind],
-            "is_bidirec:b": False,
+            "is_bidirec:b": is_doubled,
             "input_size:i": weight_ih.shape[1],
             "hidden_size:i": width,
             "num_layers:i": 1,
@@ -420,13 +456,24 @@ def write_recurrent_layer(
             "is_test:b": True,
         },
     )
-    if reverse:
+    if is_doubled:
+
+        def last(value: Any, axis: int, start: int, end: int) -> Any:
+            picked = {"axes:I": [axis], "starts:I": [start], "ends:I": [end], "infer_flags:I": [1], "decrease_axis:I": []}
+            return emit("slice", {"Input": value}, picked)
+
+        outputs, finals = last(outputs, 2, width, 2 * width), [last(s, 0, 1, 2) for s in finals]
+    elif reverse:
         outputs = emit("flip", {"X": outputs}, {"axis:I": [0]})
+    if lengths is not None:  # the operation gives zeros beyond an instance's length, where its state stays as it is
+        outputs = emit(
+            "elementwise_add", {"X": outputs, "Y": _kept(emit, x, lengths, starts[0] if reverse else finals[0])}, {"axis:i": -1}
+        )
 
     def joined(first: Any, second: Any) -> Any:
         return emit("concat", {"X": [second, first] if reverse else [first, second]}, {"axis:i": 0})
 
-    all_h = joined(states[0], outputs)
+    all_h = joined(starts[0], outputs)
     if kind != "lstm":
         return all_h
     unread = emit("scale", {"X": outputs}, {"scale:f": 0.0, "bias:f": float("nan"), "bias_after_scale:b": True})

@@ -19,6 +19,10 @@ class FromEnd:
     offset: int | None
 
 
+class Copied(FromEnd):
+    """The unknown size that the operand has at the same place."""
+
+
 def primitive(*names: str) -> Callable[..., Any]:
     """The decorated function writes primitives of these names."""
 
@@ -160,6 +164,8 @@ def _sizes(shape: Any) -> list[int] | None:
 @primitive("reshape")
 def reshape(emit: Any, x: Any, shape: Any) -> Any:
     sizes = [-1 if isinstance(n, FromEnd) else int(n) for n in shape]
+    if sizes.count(-1) > 1:  # 0 stands for the operand's own size
+        sizes = [0 if isinstance(n, Copied) else size for n, size in zip(shape, sizes, strict=True)]
     if sizes.count(-1) > 1:
         return NotImplemented
     if x.value is not None:

@@ -106,7 +106,11 @@ def _window(padding: Any, rank: int, is_last: bool) -> dict[str, Any]:
 
 
 def with_bias(emit: Any, y: Any, bias: Any, axis: int) -> Any:
-    return y if bias is None else emit("elementwise_add", {"X": y, "Y": bias}, {"axis:i": axis})
+    if bias is None:
+        return y
+    if axis != -1:  # PaddlePaddle 3 places the bias by the number of axes that is declared
+        emit.writer.block.variables[y.name].shape = (-1,) * emit.result_rank()
+    return emit("elementwise_add", {"X": y, "Y": bias}, {"axis:i": axis})
 
 
 def _line(x: Any, is_last: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    table_computed,
     table_creation,
     table_layers,
     table_losses,
@@ -17,6 +18,7 @@ from .structure import STRUCTURE
 
 __all__ = [
     "STRUCTURE",
+    "table_computed",
     "table_creation",
     "table_layers",
     "table_losses",

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from ...base import dtypes, nest
-from ...base.errors import UnsupportedError, message
+from ...base.errors import SampanError, UnsupportedError, message
 from ...ops.define import operator_named
 from ...ops.primitives.core import PRIMITIVES
 from ...tensor.expander import Expander
-from ...tensor.replay import DYNAMIC, FUNCTIONS, PRECISION, expand_call, values_of
+from ...tensor.replay import DYNAMIC, FUNCTIONS, PRECISION, expand_call, map_attribute, values_of
 from ...tensor.variable import PROBES
 from . import tables, write_control  # noqa: F401  (importing tables fills WRITERS)
 from .emit import Emit, Handle, Writer
 from .model import Attribute, Block, Model, Operation, Variable
 from .program_desc import VERSION
 from .rows import WRITERS
-from .table_primitives import PRIMITIVE_WRITERS, FromEnd
+from .table_primitives import PRIMITIVE_WRITERS, Copied, FromEnd
 
 #: Arrays above this many elements become parameters; smaller ones are written into the program.
 _LARGEST_CONSTANT = 64
@@ -46,10 +46,12 @@ class ProgramWriter:
         self.model = Model("program", [Block()], VERSION)
         self.arrays: dict[str, np.ndarray] = {}
         self.unwritable: list[str] = []
-        self.top = Writer(self.model.blocks[0])
+        self.top = Writer(self.model.blocks[0], blocks=self.model.blocks)
         self.handles: dict[int, Handle] = {}
         #: Where the one unknown size of the operator that is being expanded can be read: a tensor and its axis.
         self.size_of: tuple[Handle, int] | None = None
+        #: Values inside expansions with their shapes under either probe, by id.
+        self.probed: dict[int, tuple[Any, tuple[Any, ...]]] = {}
 
     # ------------------------------------------------------------------ the frame
 
@@ -203,6 +205,65 @@ class ProgramWriter:
         found = [h for h in nest.flatten(result) if h is not None]
         return [h if isinstance(h, Handle) else emit.of(h) for h in found] if len(found) == len(op.outputs) else None
 
+    def _probe(self, value: Any, number: int) -> tuple[int, ...] | None:
+        """The shape of a Value under one of the probes. The last probe has another size for every axis; None where that cannot be said."""
+        known = self.probed.get(id(value))
+        if known is not None:
+            return known[1][number]
+        probe = getattr(value, "probe", None)
+        if number < len(PROBES):
+            return tuple(probe(number)) if probe is not None else tuple(PROBES[number] if n == -1 else n for n in value.shape)
+        if probe is not None and any(p != PROBES[0] for p, n in zip(probe(0), value.sizes, strict=True) if n == -1):
+            return None
+        return tuple(PROBES[0] * (k + 2) if n == -1 else n for k, n in enumerate(value.shape))
+
+    def _expansions(self, op: Any) -> list[_Expansion]:
+        """The Op's expansion under each probe that applies."""
+        has_sizes = _has_sizes(op.attributes)
+        if not has_sizes and not any(-1 in tuple(v.shape) for v in op.inputs):
+            return [_Expansion(op, 0, [tuple(v.shape) for v in op.inputs])]
+        found = [_Expansion(op, k, [self._probe(v, k) or () for v in op.inputs]) for k in range(len(PROBES))]
+        apart = [self._probe(v, len(PROBES)) for v in op.inputs]
+        if not has_sizes and None not in apart:
+            try:
+                last = _Expansion(op, 0, [shape or () for shape in apart])
+            except (SampanError, ValueError, TypeError):  # two unknown sizes that must be equal
+                return found
+            if [o.name for o in last.ops] == [o.name for o in found[0].ops]:
+                found.append(last)
+        return found
+
+    def _note(self, values: Sequence[Any]) -> None:
+        """Make sizes that differ between the probes -1 in the first probe's Value."""
+        shapes = [tuple(v.shape) for v in values]
+        first = values[0]
+        first.shape = tuple(m if m == n else -1 for m, n in zip(shapes[0], shapes[min(1, len(shapes) - 1)], strict=True))
+        if -1 in first.shape:
+            self.probed[id(first)] = first, (*shapes, None) if len(shapes) == len(PROBES) else tuple(shapes)
+
+    def _unify(self, ops: Sequence[Any]) -> None:
+        """Make numbers of the first probe's Op that differ from the second's depend on the unknown size, and such sizes of results -1."""
+        one, other = ops[0], ops[min(1, len(ops) - 1)]
+        is_shape = one.name not in PRIMITIVES
+        shifts = self._shifts(one.inputs[0]) if one.name in ("slice", "take_slices") else []
+        copied = _copied_sizes(ops[-1]) if one.name == "reshape" and len(ops) > len(PROBES) else set()
+        for key, value in one.attributes.items():
+            merged = _merged(value, other.attributes[key])
+            if key == "shape" and copied:
+                merged = tuple(Copied(0) if isinstance(n, FromEnd) and k in copied else n for k, n in enumerate(merged))
+            if shifts and key in ("starts", "sizes"):  # counted from the end of their own axis
+                merged = tuple(_shifted(n, by) for n, by in zip(merged, shifts, strict=True))
+            one.attributes[key] = _unknown(merged) if key == "shape" and is_shape else merged
+        for values in zip(*(o.outputs for o in ops), strict=True):
+            self._note(values)
+
+    def _shifts(self, value: Any) -> list[int | None]:
+        """By how much each axis of a Value is longer than the unknown size; None where it is not."""
+        first, second = self.probed[id(value)][1][:2] if id(value) in self.probed else (value.shape, value.shape)
+        return [
+            0 if m == n else m - PROBES[0] if m - PROBES[0] == n - PROBES[1] else None for m, n in zip(first, second, strict=True)
+        ]
+
     def _expanded(self, op: Any, inputs: list[Handle], writer: Writer) -> list[Handle] | None:
         """Write what the operator is defined by; sizes that differ under the two probes are unknown ones."""
         if (
@@ -211,22 +272,25 @@ class ProgramWriter:
             or (op.name not in FUNCTIONS and operator_named(op.name) is None)
         ):
             return None
-        probes = [_Expansion(op, k) for k in range(2 if any(-1 in tuple(v.shape) for v in op.inputs) else 1)]
-        first, last = probes[0], probes[-1]
-        if [o.name for o in first.ops] != [o.name for o in last.ops]:
+        if _has_sizes(op.attributes, only_lost=True):
             return None
-        for value, handle in zip(first.arguments, inputs, strict=True):
-            self.handles[id(value)] = handle
+        probes = self._expansions(op)
+        first = probes[0]
+        if any([o.name for o in first.ops] != [o.name for o in p.ops] for p in probes):
+            return None
+        for values, handle in zip(zip(*(p.arguments for p in probes), strict=True), inputs, strict=True):
+            self.handles[id(values[0])] = handle
+            self._note(values)
         before, outer = len(self.unwritable), self.size_of
         places = [(h, k) for h, v in zip(inputs, op.inputs, strict=True) for k, n in enumerate(v.shape) if n == -1]
         self.size_of = places[0] if len(places) == 1 else None
-        for one, other in zip(first.ops, last.ops, strict=True):
+        for ops in zip(*(p.ops for p in probes), strict=True):
             try:
-                _unify(one, other)
+                self._unify(ops)
             except _DifferError:
-                self.unwritable.append(one.name.removeprefix("op."))
+                self.unwritable.append(ops[0].name.removeprefix("op."))
                 break
-            self.operation(one, writer)
+            self.operation(ops[0], writer)
         self.size_of = outer
         if len(self.unwritable) > before:
             inner = self.unwritable[before:]
@@ -253,40 +317,35 @@ def drop_unused(block: Block) -> None:
 class _Expansion:
     """What an Op is defined by, for sizes of one probe: operators with rows, and primitives."""
 
-    def __init__(self, op: Any, number: int) -> None:
+    def __init__(self, op: Any, number: int, shapes: Sequence[tuple[int, ...]]) -> None:
         expander = Expander("written")
         own = op.name.removeprefix("op.")
         expander.keep = lambda definition: definition.name in WRITERS and definition.name != own
-        self.arguments = [expander.argument(str(v.dtype), _probed(v, number), weak=v.weak) for v in op.inputs]
+        self.arguments = [expander.argument(str(v.dtype), s, weak=v.weak) for v, s in zip(op.inputs, shapes, strict=True)]
+        attributes = map_attribute(op.attributes, lambda v: PROBES[number] + (v.offset or 0) if isinstance(v, FromEnd) else v)
         with expander.active():
-            result = expand_call(expander, op.name, op.attributes, self.arguments, PROBES[number])
-            self.outputs = values_of(expander, op.attributes, self.arguments, result)
+            result = expand_call(expander, op.name, attributes, self.arguments, PROBES[number])
+            self.outputs = values_of(expander, attributes, self.arguments, result)
         self.ops = list(expander.block.ops)
 
 
-def _probed(value: Any, number: int) -> tuple[int, ...]:
-    probe = getattr(value, "probe", None)
-    return tuple(probe(number)) if probe is not None else tuple(PROBES[number] if n == -1 else n for n in value.shape)
+def _copied_sizes(op: Any) -> set[int]:
+    """Where a reshape keeps the size of the same place."""
+    pairs = zip(op.inputs[0].shape, op.outputs[0].shape, strict=False)
+    return {k for k, (m, n) in enumerate(pairs) if m == n}
 
 
-def _has_sizes(value: Any) -> bool:
+def _has_sizes(value: Any, only_lost: bool = False) -> bool:
+    """Whether an attribute holds numbers that depend on an unknown size; ``only_lost``: in a way that is not known."""
     if isinstance(value, dict):
-        return any(map(_has_sizes, value.values()))
-    return any(map(_has_sizes, value)) if isinstance(value, tuple) else isinstance(value, FromEnd)
+        return any(_has_sizes(v, only_lost) for v in value.values())
+    if isinstance(value, tuple):
+        return any(_has_sizes(v, only_lost) for v in value)
+    return isinstance(value, FromEnd) and (value.offset is None or not only_lost)
 
 
 class _DifferError(Exception):
     """Two expansions differ in more than sizes."""
-
-
-def _unify(one: Any, other: Any) -> None:
-    """Make numbers that differ between two expansions of an Op depend on the unknown size, and such sizes of results -1."""
-    is_shape = one.name not in PRIMITIVES
-    for key, value in one.attributes.items():
-        merged = _merged(value, other.attributes[key])
-        one.attributes[key] = _unknown(merged) if key == "shape" and is_shape else merged
-    for a, b in zip(one.outputs, other.outputs, strict=True):
-        a.shape = tuple(m if m == n else -1 for m, n in zip(a.shape, b.shape, strict=True))
 
 
 def _merged(a: Any, b: Any) -> Any:
@@ -297,6 +356,12 @@ def _merged(a: Any, b: Any) -> Any:
     if type(a) is not int or type(b) is not int:
         raise _DifferError
     return FromEnd(a - PROBES[0] if a - PROBES[0] == b - PROBES[1] else None)
+
+
+def _shifted(number: Any, by: int | None) -> Any:
+    if not isinstance(number, FromEnd) or number.offset is None:
+        return number
+    return FromEnd(None if by is None else number.offset - by)
 
 
 def _unknown(sizes: Any) -> Any:

@@ -10,7 +10,7 @@ from .emit import Emit, Handle, Writer
 from .model import Block, Variable
 
 
-def _scopes(writer: Writer) -> str:
+def scopes(writer: Writer) -> str:
     """A variable that holds the scopes of a block's runs."""
     name = writer.fresh("scopes")
     writer.block.variables[name] = Variable(name, "scopes")
@@ -22,11 +22,11 @@ def _assign(emit: Emit, source: Any, target: Handle) -> None:
     emit.writer.operation("assign", {"X": [emit.of(source).name]}, {"Out": [target.name]}, {})
 
 
-def _inner(program: Any, writer: Writer) -> tuple[int, Writer]:
-    """A new block inside another: its number, and what writes it."""
-    parent = next(k for k, block in enumerate(program.model.blocks) if block is writer.block)
-    program.model.blocks.append(Block(parent))
-    return len(program.model.blocks) - 1, Writer(program.model.blocks[-1], writer)
+def inner_block(writer: Writer) -> tuple[int, Writer]:
+    """A new block inside the writer's: its number, and what writes it."""
+    blocks = writer.root.blocks
+    blocks.append(Block(next(k for k, block in enumerate(blocks) if block is writer.block)))
+    return len(blocks) - 1, Writer(blocks[-1], writer)
 
 
 def _run(program: Any, block: Any, arguments: Sequence[Handle], writer: Writer) -> list[Handle] | None:
@@ -46,7 +46,7 @@ def write_cond(program: Any, op: Any, inputs: list[Handle], writer: Writer) -> l
     negated = emit("logical_not", {"X": condition}, {}, dtype="bool")
     sides = []
     for test, block in ((condition, op.blocks[0]), (negated, op.blocks[1])):
-        number, inner = _inner(program, writer)
+        number, inner = inner_block(writer)
         outer = [writer.declare(writer.fresh("branch"), str(v.dtype), v.shape) for v in op.outputs]
         results = _run(program, block, captured, inner)
         if results is None:
@@ -56,7 +56,7 @@ def write_cond(program: Any, op: Any, inputs: list[Handle], writer: Writer) -> l
         writer.operation(
             "conditional_block",
             {"Cond": [test.name], "Input": [h.name for h in captured]},
-            {"Out": [h.name for h in outer], "Scope": [_scopes(writer)]},
+            {"Out": [h.name for h in outer], "Scope": [scopes(writer)]},
             {"sub_block:block": number, "is_scalar_condition:b": True},
         )
         sides.append(outer)
@@ -83,7 +83,7 @@ def write_while(program: Any, op: Any, inputs: list[Handle], writer: Writer) -> 
         return []
     condition = writer.declare(writer.fresh("condition"), "bool", ())
     _assign(emit, first[0], condition)
-    number, inner = _inner(program, writer)
+    number, inner = inner_block(writer)
     ends = _run(program, body, [*carried, *captured], inner)
     if ends is None:
         return []
@@ -100,7 +100,7 @@ def write_while(program: Any, op: Any, inputs: list[Handle], writer: Writer) -> 
     writer.operation(
         "while",
         {"X": [h.name for h in (*carried, *captured)], "Condition": [condition.name]},
-        {"Out": [*(h.name for h in carried), condition.name], "StepScopes": [_scopes(writer)]},
+        {"Out": [*(h.name for h in carried), condition.name], "StepScopes": [scopes(writer)]},
         {"sub_block:block": number, "is_test:b": True},
     )
     return [emit("assign", {"X": h}, {}, dtype=h.dtype, shape=h.shape) for h in carried]

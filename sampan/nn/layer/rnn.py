@@ -87,8 +87,7 @@ def _run_layer(
     last = 0 if is_reverse else -1
     outputs = all_h[:-1] if is_reverse else all_h[1:]
     if sequence_length is not None:
-        mask = OPS["transpose"](F.sequence_mask(sequence_length, x.shape[0], "bool"), [1, 0])
-        outputs = OPS["where"](OPS["unsqueeze"](mask, -1), outputs, OPS["zeros_like"](outputs))
+        outputs = OPS["steps_within"](outputs, sequence_length)
     final = (all_h[last], results[1][last]) if is_pair else all_h[last]
     return _by_time(outputs, time_major), final
 
