@@ -72,7 +72,7 @@ _LAZY_NAMES = {
 _LAZY_MODULES = frozenset(
     (
         "nn optimizer io metric amp framework regularizer callbacks hapi inference jit linalg fft signal device distribution utils version random static sysconfig "
-        "compat geometric incubate profiler vision"
+        "compat sparse geometric incubate profiler vision"
     ).split()
 )
 

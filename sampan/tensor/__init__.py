@@ -45,10 +45,12 @@ from . import functions, numerics, optional_forms, random_functions  # noqa: E40
 from .operators import install_operators  # noqa: E402
 from .other_forms import install_other_forms  # noqa: E402
 from .selected_rows import install_selected_rows  # noqa: E402
+from .sparse_tensor import install_sparse  # noqa: E402
 
 install_operators()
 install_other_forms()
 install_selected_rows()
+install_sparse()
 install_functions({**public_names(""), **vars(functions)})
 _rt.set_internal_prefix(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 flags.CALL_SITES.follow(lambda on: _rt.set_record_call_sites(bool(on)))

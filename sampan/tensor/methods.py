@@ -273,8 +273,6 @@ _REFUSED = {
     "set_vocab": ("tensors hold numbers, no vocabularies", "keep the vocabulary in a dict"),
     "get_map_tensor": ("tensors hold numbers, no vocabularies", "keep the vocabulary in a dict"),
     "block": ("an eager tensor belongs to no block of a Program", "look at the Variables of a static Program"),
-    "to_sparse_coo": ("this build has dense tensors only", "keep the positions and the values of the elements in two tensors"),
-    "to_sparse_csr": ("this build has dense tensors only", "keep the positions and the values of the elements in two tensors"),
     "create_parameter": ("it is a function, no method", "call paddle.create_parameter()"),
 }
 
@@ -289,7 +287,7 @@ _NEVER = {
     "is_sparse": "sparse", "is_sparse_coo": "sparse in coordinate form", "is_sparse_csr": "sparse in row form",
     "is_dist": "spread over processes", "is_quantized": "quantized",
 }  # fmt: skip
-_SPARSE_ONLY = ("to_dense", "coalesce", "is_coalesced", "indices", "values", "crows", "cols", "nnz")
+_SPARSE_ONLY = ("coalesce", "is_coalesced", "indices", "values", "crows", "cols", "nnz")
 #: Public functions that are methods too, beside those that operators declare.
 _FUNCTIONS_AS_METHODS = """add_n argwhere bincount increment msort block_diag broadcast_shape broadcast_shapes broadcast_tensors concat create_tensor
 is_complex is_floating_point is_integer is_tensor multiplex polar scatter_nd shard_index stack""".split()

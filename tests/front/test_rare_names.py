@@ -200,7 +200,7 @@ def test_what_layers_and_tensors_cannot_have_says_why():
         paddle.nn.Linear(1, 1).get_extra_state()
     with pytest.raises(NotImplementedError, match="renames"):
         paddle.nn.Linear(1, 1).full({"rules": []})
-    for name in ("to_sparse_coo", "to_sparse_csr", "to_dense"):
+    for name in ("coalesce", "indices", "values", "crows", "cols", "nnz"):
         with pytest.raises(NotImplementedError, match=rf"{name}\(\)"):
             getattr(paddle.ones([2]), name)()
     with pytest.raises(NotImplementedError, match="wandb"):
