@@ -237,6 +237,34 @@ SAMPAN_CLONES void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int
   }
 }
 
+// One row of C, kPanels panels from p on: numbers of B are used once, so as many streams of them as hide the memory's latency. Sums are combine_rows'.
+template <int kPanels>
+SAMPAN_INLINE void packed_row_of(const Gemm<float>& g, int64_t p) {
+  constexpr int64_t kWidth = kTileColumns<float>, kL = kLanes<float>;
+  float c[kPanels * kWidth] = {};
+  const int64_t width = std::min(kPanels * kWidth, g.n - p * kWidth);
+  if (g.accumulate) std::copy_n(g.c + p * kWidth, width, c);
+  Vec<float> sums[2 * kPanels];
+  for (int i = 0; i < 2 * kPanels; ++i) sums[i] = load(c + i * kL);
+  const float* b = g.b + p * g.k * kWidth;
+  for (int64_t k = 0; k < g.k; ++k, b += kWidth) {
+    const float a = g.a[k * g.a_column];
+#pragma GCC unroll 4
+    for (int i = 0; i < kPanels; ++i) {
+      sums[2 * i] += a * load(b + i * g.k * kWidth);
+      sums[2 * i + 1] += a * load(b + i * g.k * kWidth + kL);
+    }
+  }
+  for (int i = 0; i < 2 * kPanels; ++i) store(c + i * kL, sums[i]);
+  std::copy_n(c, width, g.c + p * kWidth);
+}
+
+SAMPAN_CLONES void packed_row(const Gemm<float>& g, int64_t p0, int64_t p1) {
+  int64_t p = p0;
+  for (; p + 4 <= p1; p += 4) packed_row_of<4>(g, p);
+  for (; p < p1; ++p) packed_row_of<1>(g, p);
+}
+
 SAMPAN_CLONES void pack_panels(const Gemm<float>& g, float* to) { pack_columns(g.b, g.b_row, g.b_column, g.k, g.n, to); }
 
 }  // namespace
@@ -248,7 +276,9 @@ void gemm_pack(const Gemm<float>& g, float* to) { pack_panels(g, to); }
 void gemm_packed(const Gemm<float>& g) {
   const int64_t panels = (g.n + kTileColumns<float> - 1) / kTileColumns<float>, strips = (g.m + kTileRows - 1) / kTileRows;
   const double ns = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) * 0.06;
-  if (strips > panels)
+  if (g.m == 1)
+    parallel_for((panels + 3) / 4, ns * 4 / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_row(g, begin * 4, std::min(panels, end * 4)); });
+  else if (strips > panels)
     parallel_for(strips, ns / static_cast<double>(strips), [&](int64_t begin, int64_t end) { packed_part(g, begin * kTileRows, std::min(g.m, end * kTileRows), 0, panels); });
   else
     parallel_for(panels, ns / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_part(g, 0, g.m, begin, end); });

@@ -423,9 +423,9 @@ NativeCall consumer_call(CallReader& call, const NativeCall& given, const Layout
   return consumer;
 }
 
-// Whether the tiles here take packed panels of b. A single row reads b once: as it lies is as good.
+// Whether the tiles here take packed panels of b.
 bool packs_panels(const Product& p) {
-  return p.dtype == DType::k_float32 && prefers_own(p) && p.batch.empty() && p.rows.size > 1 && p.columns.size >= 8 && p.depth >= 8 && p.columns.strides[kOut] == 1;
+  return p.dtype == DType::k_float32 && prefers_own(p) && p.batch.empty() && p.columns.size >= 8 && p.depth >= 8 && p.columns.strides[kOut] == 1;
 }
 
 // Makes panels of b.

@@ -177,7 +177,9 @@ class TestPacking:
         got = run_native("matmul", [a, packed], [np.empty((256, 384), np.float32)], packed=1, b_shape=[320, 384])[0]
         check(got, product(a, b))
 
-    @pytest.mark.parametrize("case", [(8, 300, 17), (2, 9, 8), (100, 520, 40), (7, 64, 512)], ids=str)
+    @pytest.mark.parametrize(
+        "case", [(8, 300, 17), (2, 9, 8), (100, 520, 40), (7, 64, 512), (1, 784, 512), (1, 301, 77), (1, 9, 8)], ids=str
+    )
     @pytest.mark.parametrize("arrange", [np.ascontiguousarray, np.asfortranarray])
     def test_packed_weights_give_the_same_bits_as_plain_ones(self, case, arrange):
         m, k, n = case
