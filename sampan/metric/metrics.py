@@ -10,7 +10,11 @@ import numpy as np
 
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
 from ..framework.arrays import is_tensor, to_array, to_tensor
+from ..tensor import OPS
 from ..tensor.explained import Explained
+from ..tensor.functions import no_grad
+from ..tensor.variable import UNKNOWN, Variable
+from ..tensor.variable_methods import write
 
 
 class Metric(Explained, abc.ABC):
@@ -92,6 +96,8 @@ class Accuracy(Metric):
         Returns:
             A float32 tensor of 0 and 1, with max(topk) entries along the last axis.
         """
+        if isinstance(pred, Variable):
+            return self._recorded_compute(pred, label)
         scores, labels = to_array(pred), to_array(label)
         if labels.ndim == scores.ndim and labels.shape[-1] != 1:
             labels = labels.argmax(-1)
@@ -105,6 +111,18 @@ class Accuracy(Metric):
         # The sort is stable, so that among equal scores the lower class number comes first, as in Paddle.
         best = np.argsort(-scores, axis=-1, kind="stable")[..., : self.maxk]
         return to_tensor((best == labels).astype(np.float32))
+
+    def _recorded_compute(self, pred: Variable, label: Any) -> Any:
+        """``compute`` as a statement of a Program."""
+        if label.ndim == pred.ndim and label.shape[-1] != 1:
+            label = OPS["argmax"](label, -1)
+        if label.ndim == pred.ndim - 1:
+            label = OPS["unsqueeze"](label, -1)
+        if label.ndim != pred.ndim:
+            raise ShapeError(message(f"Accuracy.compute(): pred is {pred} and label is {label}", "one label a sample is needed"))
+        with no_grad():
+            best = OPS["argsort"](pred, -1, True, True)[..., : self.maxk]
+            return (best == label.astype("int64")).astype("float32")
 
     def update(self, correct: Any, *args: Any) -> Any:
         """Take in what ``compute`` returned; gives the accuracy of this batch alone."""
@@ -338,6 +356,8 @@ def accuracy(input: Any, label: Any, k: int = 1, correct: Any = None, total: Any
         >>> float(accuracy(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([[1], [1]])))
         0.5
     """
+    if isinstance(input, Variable):
+        return _recorded_accuracy(input, label, k, correct, total)
     scores, labels = to_array(input), to_array(label)
     if scores.ndim != 2 or labels.shape != (len(scores), 1):
         raise ShapeError(
@@ -352,6 +372,27 @@ def accuracy(input: Any, label: Any, k: int = 1, correct: Any = None, total: Any
         if is_tensor(target):
             target.set_value(np.full(target.shape, value, to_array(target).dtype))
     return to_tensor(np.array(right / len(scores) if len(scores) else 0.0, np.float32))
+
+
+def _recorded_accuracy(input: Variable, label: Any, k: int, correct: Any, total: Any) -> Any:
+    """``accuracy`` as a statement of a Program."""
+    if input.ndim != 2 or label.ndim not in (1, 2) or (label.ndim == 2 and label.shape[1] != 1):
+        raise ShapeError(
+            message(
+                f"accuracy(): input is {list(input.shape)} and label {list(label.shape)}", "they must be [N, classes] and [N, 1]"
+            )
+        )
+    if not 1 <= k or (input.shape[1] != UNKNOWN and k > input.shape[1]):
+        raise ShapeError(message(f"accuracy(): k is {k}", f"input has {input.shape[1]} classes"))
+    with no_grad():
+        picked = OPS["topk"](input, k)[1]
+        hits = OPS["any"](picked == OPS["reshape"](label, [-1, 1]).astype("int64"), -1)
+        right = OPS["sum"](hits.astype("int64"))
+        rows = OPS["numel"](hits)
+        for target, value in ((correct, right), (total, rows)):
+            if target is not None:
+                write(target, OPS["broadcast_to"](value, list(target.shape)) if target.shape else value, "accuracy")
+        return right.astype("float32") / rows.astype("float32")
 
 
 def _probabilities(owner: str, name: str, value: Any) -> np.ndarray:

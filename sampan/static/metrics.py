@@ -8,11 +8,11 @@ from typing import Any
 from .. import nn
 from ..base import names
 from ..base.errors import ArgumentError, ShapeError, UnsupportedError, message
-from ..metric import accuracy as eager_accuracy
+from ..metric import accuracy as any_accuracy
 from ..tensor import OPS
 from ..tensor.functions import in_dynamic_mode, no_grad
 from ..tensor.program import declare
-from ..tensor.variable import UNKNOWN, Variable
+from ..tensor.variable import Variable
 from ..tensor.variable_methods import write
 
 
@@ -37,25 +37,7 @@ def accuracy(input: Any, label: Any, k: int = 1, correct: Any = None, total: Any
         'float32'
         >>> paddle.disable_static()
     """
-    if in_dynamic_mode():
-        return eager_accuracy(input, label, k, correct, total)
-    if input.ndim != 2 or label.ndim not in (1, 2) or (label.ndim == 2 and label.shape[1] != 1):
-        raise ShapeError(
-            message(
-                f"accuracy(): input is {list(input.shape)} and label {list(label.shape)}", "they must be [N, classes] and [N, 1]"
-            )
-        )
-    if not 1 <= k or (input.shape[1] != UNKNOWN and k > input.shape[1]):
-        raise ShapeError(message(f"accuracy(): k is {k}", f"input has {input.shape[1]} classes"))
-    with no_grad():
-        picked = OPS["topk"](input, k)[1]
-        hits = OPS["any"](picked == OPS["reshape"](label, [-1, 1]).astype("int64"), -1)
-        right = OPS["sum"](hits.astype("int64"))
-        rows = OPS["numel"](hits)
-        for target, value in ((correct, right), (total, rows)):
-            if target is not None:
-                write(target, OPS["broadcast_to"](value, list(target.shape)) if target.shape else value, "accuracy")
-        return right.astype("float32") / rows.astype("float32")
+    return any_accuracy(input, label, k, correct, total)
 
 
 def _kept(key: str, shape: Sequence[int], dtype: str) -> Any:

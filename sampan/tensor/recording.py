@@ -6,8 +6,9 @@ numbers: what differs between the two is unknown too.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ from .variable import PROBES, UNKNOWN, Variable
 #: Numbers that may follow from sizes: of these dtypes, and as many as a tensor has axes.
 _NUMBERS = frozenset({"bool", "int32", "int64", "float32", "float64"})
 _MOST_NUMBERS = 16
+#: Sizes that one unknown size is tried with, where an operator wants it to be known.
+_MOST_GUESSES = 8
+#: An input's sizes under either probe.
+Probes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Recorder(Builder):
@@ -355,13 +360,30 @@ class Recorder(Builder):
         self, name: str, inputs: Sequence[Variable], attributes: dict[str, Any]
     ) -> tuple[list[Any], list[Any], Any, list[int], int]:
         """(dtype, shapes under the probes, weak) of each output; elements that follow from sizes alone; the structure; which inputs are
-        written; how many keys are drawn."""
+        written; how many keys are drawn.
+
+        Unknown sizes are taken to be free. Where the operator refuses that, they may still be sizes that another operand has.
+        """
+        try:
+            return self._probed(name, inputs, attributes, [(v.probe(0), v.probe(1)) for v in inputs])
+        except ShapeError as error:
+            for probes in _agreeing(inputs):
+                try:
+                    return self._probed(name, inputs, attributes, probes)
+                except ShapeError:
+                    continue
+            raise error from None
+
+    def _probed(
+        self, name: str, inputs: Sequence[Variable], attributes: dict[str, Any], probes: Sequence[Probes]
+    ) -> tuple[list[Any], list[Any], Any, list[int], int]:
+        """``_types`` when the inputs' sizes are these."""
         runs = []
         known: list[list[Any]] = []
         needs_two = attributes.get(DYNAMIC) is not None or any(v.probes is not None or v.known is not None for v in inputs)
         for k in range(2 if needs_two else 1):
             scratch = Expander("scratch")
-            values = [scratch.argument(v.dtype, v.probe(k), weak=v.weak) for v in inputs]
+            values = [scratch.argument(v.dtype, sizes[k], weak=v.weak) for v, sizes in zip(inputs, probes, strict=True)]
             scratch.known = {id(v): i.known[k] for v, i in zip(values, inputs, strict=True) if i.known is not None}
             with scratch.active():
                 result = expand_call(scratch, name, attributes, values, PROBES[k])
@@ -385,6 +407,34 @@ class Recorder(Builder):
         elements = [None if a is None or b is None else (a, b) for a, b in zip(known[0], known[-1], strict=True)]
         elements += [None] * (len(types) - len(elements))
         return types, elements, runs[0][1], runs[0][2], runs[0][3]
+
+
+def _agreeing(inputs: Sequence[Variable]) -> Iterator[list[Probes]]:
+    """Sizes for the inputs in which unknown ones are known sizes of the other inputs: those of the axes that broadcasting matches first,
+    then one unknown size after the other."""
+    unknown = [(n, a) for n, v in enumerate(inputs) for a, size in enumerate(v.sizes) if size == UNKNOWN]
+    if not unknown or len(inputs) == 1:
+        return
+
+    def with_sizes(chosen: dict[tuple[int, int], int]) -> list[Probes]:
+        first, second = (
+            [tuple(chosen.get((n, a), size) for a, size in enumerate(v.probe(k))) for n, v in enumerate(inputs)] for k in range(2)
+        )
+        return list(zip(first, second, strict=True))
+
+    matched = {}
+    for n, a in unknown:
+        from_end = a - len(inputs[n].sizes)
+        others = {v.sizes[from_end] for m, v in enumerate(inputs) if m != n and len(v.sizes) >= -from_end} - {1, UNKNOWN}
+        if len(others) == 1:
+            matched[n, a] = others.pop()
+    # As few as will do: the others stay free.
+    for count in range(1, len(matched) + 1):
+        for chosen in itertools.islice(itertools.combinations(matched.items(), count), _MOST_GUESSES):
+            yield with_sizes(dict(chosen))
+    for n, a in unknown:
+        for size in sorted({size for m, v in enumerate(inputs) if m != n for size in v.sizes} - {1, UNKNOWN})[:_MOST_GUESSES]:
+            yield with_sizes({(n, a): size})
 
 
 def _without_probes(text: str) -> str:
