@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from static.programs import floats, fresh_static_mode, run
 
 import sampan as paddle
 from sampan import static
+from static.programs import floats, fresh_static_mode, run
 
 
 def data(**shapes):
