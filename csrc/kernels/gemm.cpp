@@ -148,7 +148,7 @@ SAMPAN_INLINE void combine_rows(const Gemm<T>& g, int64_t n0, int64_t n1) {
       if (count == 4) {
         int64_t j = 0;
         for (; j + kL <= n; j += kL) store(c + j, load(c + j) + a[0] * load(b[0] + j) + a[1] * load(b[1] + j) + a[2] * load(b[2] + j) + a[3] * load(b[3] + j));
-        for (; j < n; ++j) c[j] += a[0] * b[0][j] + a[1] * b[1][j] + a[2] * b[2][j] + a[3] * b[3][j];
+        for (; j < n; ++j) c[j] = c[j] + a[0] * b[0][j] + a[1] * b[1][j] + a[2] * b[2][j] + a[3] * b[3][j];
       } else {
         for (int i = 0; i < count; ++i)
           for (int64_t j = 0; j < n; ++j) c[j] += a[i] * b[i][j];
