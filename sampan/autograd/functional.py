@@ -166,7 +166,7 @@ def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     ys = func(*inputs)
     outputs = list(ys) if isinstance(ys, (list, tuple)) else [ys]
     given = None if v is None else list(v) if isinstance(v, (list, tuple)) else [v]
-    found = grad(outputs, inputs, given, allow_unused=True)
+    found = grad(outputs, inputs, given, create_graph=True, allow_unused=True)
     filled = [tensor.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
     return ys, _as_given(filled, xs)
 
@@ -185,7 +185,7 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     given = [tensor.ones_like(x) for x in inputs] if v is None else list(v) if isinstance(v, (list, tuple)) else [v]
     pairs = [(s, g) for s, g in zip(slopes, given, strict=True) if s is not None and not s.stop_gradient]
     if pairs:
-        found = grad([s for s, _ in pairs], weights, [g for _, g in pairs], allow_unused=True)
+        found = grad([s for s, _ in pairs], weights, [g for _, g in pairs], create_graph=True, allow_unused=True)
     else:
         found = [None] * len(weights)
     return ys, _as_given([tensor.zeros_like(y) if g is None else g for g, y in zip(found, outputs, strict=True)], ys)

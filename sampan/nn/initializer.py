@@ -127,6 +127,8 @@ class Normal(Initializer):
     """Normal numbers of this mean and standard deviation."""
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
+        if std < 0:
+            raise ArgumentError(message(f"Normal(): std={std}", "it must be 0 or more"))
         self._mean, self._std = mean, std
 
     def values(self, shape: list[int]) -> Array:

@@ -112,10 +112,19 @@ def make_parameter(
     """The Parameter that the attr describes, initialised; None for attr False."""
     if attr is False:
         return None
+    sizes = [int(n) for n in shape]
+    if min(sizes, default=0) < 0:
+        raise ArgumentError(
+            message(
+                f"a parameter cannot have the shape {sizes}",
+                "sizes must be 0 or more",
+                "check the sizes that the layer was given",
+            )
+        )
     initializer = (
         attr.initializer or global_initializers[is_bias] or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
     )
-    return attr._make([int(n) for n in shape], dtype, initializer, attr.name or generated_name)  # type: ignore[no-any-return]
+    return attr._make(sizes, dtype, initializer, attr.name or generated_name)  # type: ignore[no-any-return]
 
 
 class LazyGuard:

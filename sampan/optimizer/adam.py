@@ -157,6 +157,12 @@ class AdamW(Adam):
             amsgrad=amsgrad, name=name,
         )  # fmt: skip
         self._lr_ratio = lr_ratio
+        if apply_decay_param_fun is not None and not callable(apply_decay_param_fun):
+            raise ArgumentTypeError(
+                message(
+                    f"AdamW(): apply_decay_param_fun is {apply_decay_param_fun!r}", "it must be a function of a parameter's name"
+                )
+            )
         self._apply_decay_param_fun = apply_decay_param_fun
 
     def _rate_factor(self, param: Tensor) -> float:

@@ -71,6 +71,8 @@ class LBFGS(Optimizer):
             raise ArgumentError(message(f"LBFGS(): line_search_fn={line_search_fn!r}", "it must be 'strong_wolfe' or None"))
         if len(self._param_groups) != 1:
             raise ArgumentError("LBFGS(): it takes one list of parameters; its directions cross all of them")
+        if max_iter < 1 or (max_eval is not None and max_eval < 1):
+            raise ArgumentError(message(f"LBFGS(): max_iter={max_iter}, max_eval={max_eval}", "both must be at least 1"))
         self._max_iter = int(max_iter)
         self._max_eval = self._max_iter * 5 // 4 if max_eval is None else int(max_eval)
         self._tolerance_grad = require_rate("LBFGS", "tolerance_grad", tolerance_grad, lambda v: v >= 0, "at least 0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +122,13 @@ class Optimizer(CompatibleNames, Explained):
 
     def _add_param_group(self, group: dict[str, Any]) -> None:
         """Train one more group of parameters."""
-        params = group.get("params")
+        if "params" not in group:
+            raise ArgumentError(
+                message(
+                    f"{type(self).__name__}(): a parameter group has the keys {sorted(map(str, group))}", "it must have 'params'"
+                )
+            )
+        params = group["params"]
         group["params"] = [params] if isinstance(params, Tensor) else list(params or [])
         group["weight_decay"] = _checked_decay(type(self).__name__, group.get("weight_decay", self.regularization))
         known = {id(p) for p in self._parameter_list}
@@ -496,6 +503,8 @@ def _checked_rate(kind: str, rate: Any) -> Any:
         raise ArgumentTypeError(
             message(f"{kind}(): the learning rate is a {type(rate).__name__}", "it must be a float or an LRScheduler")
         )
+    if not math.isfinite(rate):
+        raise ArgumentError(message(f"{kind}(): the learning rate is {float(rate)}", "it must be finite"))
     return float(rate)
 
 

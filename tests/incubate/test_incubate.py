@@ -113,3 +113,26 @@ def test_masked_softmaxes():
     mask = paddle.to_tensor(np.where(np.eye(3) > 0, -1e9, 0).astype("float32").reshape(1, 1, 3, 3))
     assert np.diagonal(incubate.softmax_mask_fuse(scores, mask).numpy()[0, 0]).tolist() == [0, 0, 0]
     assert incubate.identity_loss(scores, "mean").item() == 4.0
+
+
+def test_products_with_jacobians_are_differentiable():
+    x = paddle.to_tensor([1.0, 2.0])
+    for function in (paddle.incubate.autograd.vjp, paddle.incubate.autograd.jvp):
+        _, found = function(lambda t: t * t * t, x)
+        assert found.tolist() == [3.0, 12.0]
+        assert found.stop_gradient is False
+
+
+def test_whether_prim_is_enabled_is_remembered():
+    paddle.incubate.autograd.enable_prim()
+    assert paddle.incubate.autograd.prim_enabled()
+    paddle.incubate.autograd.disable_prim()
+    assert not paddle.incubate.autograd.prim_enabled()
+
+
+def test_model_average_clears_gradients():
+    weight = paddle.create_parameter([2], "float32")
+    average = paddle.incubate.ModelAverage(0.15, [weight], min_average_window=2, max_average_window=10)
+    (weight * 2).sum().backward()
+    average.clear_grad()
+    assert weight.grad is None or not weight.grad.numpy().any()

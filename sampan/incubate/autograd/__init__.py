@@ -11,7 +11,9 @@ from ...autograd import jvp, vjp
 from ...base.errors import ShapeError, UnsupportedError, message
 from ...tensor import Tensor
 
-__all__ = ["Hessian", "Jacobian", "disable_prim", "enable_prim", "forward_grad", "grad", "jvp", "vjp"]
+__all__ = ["Hessian", "Jacobian", "disable_prim", "enable_prim", "forward_grad", "grad", "jvp", "prim_enabled", "vjp"]
+
+_prim: set[bool] = set()
 
 
 def _inputs(xs: Any) -> list[Tensor]:
@@ -98,10 +100,17 @@ class Hessian(Jacobian):
 
 def enable_prim() -> None:
     """Accepted for compatibility: operators are always differentiated through their primitives."""
+    _prim.add(True)
 
 
 def disable_prim() -> None:
     """Accepted for compatibility; see ``enable_prim``."""
+    _prim.clear()
+
+
+def prim_enabled() -> bool:
+    """Whether ``enable_prim`` was called last, and not ``disable_prim``."""
+    return bool(_prim)
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None) -> Any:

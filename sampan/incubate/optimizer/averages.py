@@ -142,6 +142,11 @@ class ModelAverage:
         self.step()
         return [], []
 
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Clear the parameters' gradients."""
+        for p in self._parameters:
+            p.clear_gradient(set_to_zero)
+
     @contextmanager
     def apply(self, executor: Any = None, need_restore: bool = True) -> Iterator[None]:
         """A block in which the parameters are their means.
