@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
+from ..base import nest
 from ..base.errors import ArgumentTypeError, ConversionError, message
 from ..nn import Layer
 from ..tensor import Tensor
@@ -20,6 +21,9 @@ from .arguments import Arguments, checked_specs, is_data, typed_spec, with_tenso
 from .recordings import Recording, Recordings, recording_of
 from .settings import is_enabled, show_code, shows_code, tell
 
+#: A part of fewer operators gains less by its Program than the call of it costs.
+_SMALLEST_PART = 4
+
 
 class StaticFunction:
     """A function that runs as a Program.
@@ -29,7 +33,7 @@ class StaticFunction:
     the gradient mode, mixed precision and default dtype around the call.
 
     Attributes:
-        fallback_reason: why calls run eagerly; empty when none does. The layers that the function calls are then Programs of their own.
+        fallback_reason: why calls run eagerly; empty when none does. The layers and functions that it calls are then Programs of their own.
     """
 
     def __init__(
@@ -47,6 +51,10 @@ class StaticFunction:
         self._last: Traced | None = None
         #: The layers that run as Programs of their own where the function itself runs eagerly.
         self._parts: weakref.WeakKeyDictionary[Layer, StaticFunction] = weakref.WeakKeyDictionary()
+        #: Functions, and methods of layers, that do.
+        self._function_parts: weakref.WeakKeyDictionary[Any, dict[Any, StaticFunction]] = weakref.WeakKeyDictionary()
+        #: Whether it is a part of another, and then whether it is called as it is.
+        self._is_part = self._is_small = False
         self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         functools.update_wrapper(self, function, updated=())
         self._signature = inspect.signature(function)
@@ -113,11 +121,43 @@ class StaticFunction:
         return recorded.traced.run(arguments.tensors)
 
     def _run_in_parts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The function eagerly, and the layers that it calls as Programs of their own."""
+        """The function eagerly, and the layers and functions that it calls as Programs of their own."""
         with running_parts(self._part):
-            return self.dygraph_function(*args, **kwargs)
+            return converted(self.dygraph_function)(*args, **kwargs)
 
-    def _part(self, layer: Layer) -> Callable[..., Any]:
+    def _part(self, target: Any) -> Callable[..., Any]:
+        """What to call in the place of a layer's ``forward``, a function or a method."""
+        return self._layer_part(target) if isinstance(target, Layer) else self._function_part(target)
+
+    def _function_part(self, target: Any) -> Callable[..., Any]:
+        function = target.__func__ if isinstance(target, MethodType) else target
+        owner = getattr(target, "__self__", None)
+        if (
+            not isinstance(function, FunctionType)
+            or not wants_conversion(function)
+            or function.__closure__  # made anew by every call
+            or inspect.isgeneratorfunction(function)
+            or inspect.iscoroutinefunction(function)
+            or (owner is not None and not isinstance(owner, Layer))
+        ):
+            return converted(target)  # type: ignore[no-any-return]
+        held = self._function_parts.setdefault(owner if owner is not None else function, {})
+        found = held.get(function)
+        if found is None:
+            found = held[function] = StaticFunction(function, instance=owner)
+            found._is_part = True
+        return lambda *args, **kwargs: found._as_part(target, args, kwargs)
+
+    def _as_part(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of this function where another that runs eagerly makes it."""
+        values = nest.flatten([list(args), dict(kwargs)])
+        if self._is_small or not is_data((args, kwargs)) or not any(isinstance(v, Tensor) for v in values):
+            return converted(target)(*args, **kwargs)
+        result = self(*args, **kwargs)
+        self._is_small = self._last is not None and len(self._last.block.ops) < _SMALLEST_PART
+        return result
+
+    def _layer_part(self, layer: Layer) -> Callable[..., Any]:
         forward = layer.forward
         if not isinstance(forward, MethodType) or not (layer._sub_layers or wants_conversion(forward.__func__)):  # type: ignore[arg-type]
             return forward  # a Program of one operator gains nothing
@@ -162,6 +202,13 @@ class StaticFunction:
         own = self._instance.sublayers(include_self=True) if isinstance(self._instance, Layer) else []
         args, kwargs = self._call(typed)
         found = recording_of(self.__qualname__, own, lambda: Traced(self.dygraph_function, args, kwargs))
+        if self._is_part and any(k < len(found.traced.inputs) for k, _ in found.traced.updates):
+            raise ConversionError(
+                message(
+                    f"{self.__qualname__}() writes its arguments",
+                    "other tensors of the function around it may share their memory",
+                )
+            )
         tell(f"{self.__qualname__} was recorded: {len(found.traced.program.recorder.block.ops)} operators")
         return found
 

@@ -97,7 +97,8 @@ class recording(_Switch):
 
 
 class running_parts(_Switch):
-    """A context manager: nothing is recorded inside it, and ``choose(layer)`` gives what layers call in the place of their ``forward``."""
+    """A context manager: nothing is recorded inside it, and ``choose(part)`` gives what layers call in the place of their ``forward``, and converted code
+    in the place of functions and methods."""
 
     def __init__(self, choose: Callable[[Any], Any]) -> None:
         super().__init__(None, choose)

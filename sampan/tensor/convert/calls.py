@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from ... import _rt
 from ...base.errors import ShapeError, message
 from ...ir.program import Value
@@ -208,12 +210,19 @@ def convert_defaultdict(*args: Any, **kwargs: Any) -> Any:
     return journal.born(defaultdict(*args, **kwargs))
 
 
+def convert_default_rng(*args: Any, **kwargs: Any) -> Any:
+    """``numpy.random.default_rng``: with a seed its numbers are the same in every call."""
+    made = np.random.default_rng(*args, **kwargs)
+    return journal.born(made) if args or kwargs else made
+
+
 _REPLACED: dict[Any, Callable[..., Any]] = {
     builtins.int: _number_caster(int), builtins.float: _number_caster(float), builtins.bool: _number_caster(bool), builtins.len: convert_len,
     builtins.range: convert_range, builtins.enumerate: convert_enumerate, builtins.zip: convert_zip, builtins.reversed: convert_reversed,
     builtins.isinstance: convert_isinstance, builtins.any: convert_any, builtins.all: convert_all, builtins.print: convert_print, builtins.str: convert_str,
     builtins.max: _extreme("max", max, ">"), builtins.min: _extreme("min", min, "<"), builtins.round: convert_round,
-    functools.partial: convert_partial, defaultdict: convert_defaultdict, builtins.list: convert_list, builtins.repr: _text_of("r", repr),
+    functools.partial: convert_partial, defaultdict: convert_defaultdict,
+    np.random.default_rng: convert_default_rng, builtins.list: convert_list, builtins.repr: _text_of("r", repr),
     builtins.ascii: _text_of("a", ascii), builtins.format: convert_format, builtins.type: convert_type, builtins.sum: convert_sum, OPS["add_n"]: convert_add_n,
     OPS["stack"]: joining("stack", True),
     OPS["concat"]: joining("concat", False),
@@ -224,8 +233,23 @@ _REPLACED[builtins.map] = convert_map(lambda function: call(function))
 _READERS = frozenset({"numpy", "numpy_view", "__array__"})
 
 
+def _require_repeatable(function: Any) -> None:
+    """Refuse numbers that every run of the Program would share, where eager mode draws new ones."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, journal.GENERATORS) and not journal.is_fresh(owner):
+        raise located(
+            f"{function.__name__}() of {type(owner).__module__.partition('.')[0]}'s random numbers inside a function that is being converted",
+            "it is drawn once, while the Program is recorded, and every run would use the same number",
+            "use paddle.rand() and the like, or draw before the call and pass the number on",
+        )
+
+
 def call(function: Any) -> Any:
     """What to call in the place of the function."""
+    if current() is not None:
+        _require_repeatable(function)
+    elif isinstance(function, (FunctionType, MethodType)) and around() is not None:
+        return around()(function)
     if isinstance(function, (FunctionType, MethodType)):
         owner = getattr(function, "__self__", None)
         if isinstance(owner, (_rt.Tensor, Value)) and current() is not None:
@@ -258,7 +282,12 @@ def call(function: Any) -> Any:
 
 
 def _maker(kind: type) -> Any:
-    return lambda *args, **kwargs: journal.born(kind(*args, **kwargs))
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made = kind(*args, **kwargs)
+        is_seeded = bool(args or kwargs) or not isinstance(made, journal.GENERATORS)
+        return journal.born(made) if is_seeded else made
+
+    return make
 
 
 def running_layer(layer: Any) -> Any:

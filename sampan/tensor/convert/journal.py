@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
@@ -9,11 +10,15 @@ from dataclasses import dataclass
 from types import CellType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..._rt import Tensor
 from ...ir.program import Value
 
 UNBOUND: Any = type("Unbound", (), {"__repr__": lambda self: "nothing"})()
 _CONTAINERS = (list, dict, set, deque)
+#: Sources of random numbers that a Program does not know.
+GENERATORS = (np.random.RandomState, np.random.Generator, random.Random)
 _thread = threading.local()
 
 
@@ -136,9 +141,14 @@ class Journal:
 def born(made: Any) -> Any:
     """Note that the object was made just now; gives it."""
     journals = getattr(_thread, "journals", None)
-    if journals and (isinstance(made, _CONTAINERS) or hasattr(made, "__dict__")):
+    if journals and (isinstance(made, (*_CONTAINERS, *GENERATORS)) or hasattr(made, "__dict__")):
         journals[-1].fresh[id(made)] = made
     return made
+
+
+def is_fresh(made: Any) -> bool:
+    """Whether the object was made since recording began, and noted."""
+    return any(id(made) in journal.fresh for journal in getattr(_thread, "journals", None) or ())
 
 
 def is_noting() -> bool:
