@@ -141,9 +141,7 @@ class DataLoader:
                     "DataLoader: shuffle=True with an IterableDataset", "a stream has its own order", "shuffle in its __iter__"
                 )
             )
-        if batch_size is None:
-            if drop_last:
-                raise ArgumentError(message("DataLoader: drop_last=True with batch_size=None", "there are no batches"))
+        if batch_size is None:  # nothing is dropped then, as in Paddle
             return None, None
         checked_size("DataLoader", "batch_size", batch_size)
         if is_stream:

@@ -490,7 +490,6 @@ def test_a_distributed_sampler_goes_on_where_it_was_saved():
         ({"prefetch_factor": 0}, ValueError, "prefetch_factor is 0"),
         ({"batch_sampler": [[0]], "shuffle": True}, ValueError, "the batch_sampler decides all three"),
         ({"batch_sampler": [[0]], "batch_size": 2}, ValueError, "the batch_sampler decides all three"),
-        ({"batch_size": None, "drop_last": True}, ValueError, "there are no batches"),
         ({"dataset": 3}, TypeError, "dataset is 3"),
         ({"dataset": Stream(3), "shuffle": True}, ValueError, "a stream has its own order"),
         ({"dataset": Stream(3), "batch_sampler": [[0]]}, ValueError, "a stream has no indices"),
@@ -506,3 +505,8 @@ def test_a_streams_loader_has_no_length_and_states_are_checked():
         len(io.DataLoader(Stream(3)))
     with pytest.raises(ValueError, match="has no epoch, batch"):
         io.DataLoader(Rows()).set_state_dict({})
+
+
+def test_drop_last_means_nothing_without_batches():
+    samples = io.DataLoader(Stream(5), batch_size=None, drop_last=True)
+    assert len(list(samples)) == len(list(io.DataLoader(Stream(5), batch_size=None))) == 5
