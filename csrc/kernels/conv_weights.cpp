@@ -148,7 +148,7 @@ struct Spaces {
   const float** pixels;
 };
 
-// to: all sums, from filter to filter `step` numbers apart. bias: sums of the gradients, or null.
+// to: the part's sums, from filter to filter `step` numbers apart. bias: sums of all filters' gradients, or null.
 SAMPAN_CLONES void multiply(const Geometry& g, const float* x, const float* grad, const Part& part, const Spaces& space, float* to, int64_t step, float* bias) {
   const int64_t all = part.last_pixel - part.first_pixel, blocks = (all + kTileDepth - 1) / kTileDepth, row = g.columns() + kPanel;
   int64_t first = part.first_pixel;
@@ -176,7 +176,7 @@ SAMPAN_CLONES void multiply(const Geometry& g, const float* x, const float* grad
         for (int64_t i = 0; i < groups.count; ++i) {
           const int64_t m = groups.begin[i], height = groups.begin[i + 1] - m;
           tile_rows<float>(static_cast<int>(height), depth, space.filters + i * (depth + 1) * kTileRows, 1, kTileRows, panel, g.is_gathered ? row : kPanel,
-                           to + (f + m) * step + p * kPanel, step, b > 0, false);
+                           to + (f + m - part.first_filter) * step + (p - part.first_panel) * kPanel, step, b > 0, false);
         }
       }
     }
@@ -207,16 +207,18 @@ class ConvWeightsProduct final : public NativeOp {
     int64_t step = 1;
     for (size_t d = strides_.size(); d-- > 2; step *= shape.kernel[d - 2]) is_dense_ = is_dense_ && (strides_[d] == step || shape.kernel[d - 2] == 1);
     is_dense_ = is_dense_ && (strides_[1] == step || g_.channels == 1);
-    tap_strides_.assign(strides_.begin() + 2, strides_.end());
-    kernel_ = shape.kernel;
+    Odometer<1> at;
+    for (size_t d = 0; d < shape.kernel.size(); ++d) at.add_axis(shape.kernel[d], {strides_[d + 2]});
+    at.seek(0);
+    for (int64_t tap = 0; tap < g_.taps; ++tap, at.next()) taps_.push_back(at.offset[0]);
   }
 
-  // Sums of all parts, and those of the bias.
-  size_t scratch_bytes() const override { return static_cast<size_t>(parts_ * (copy_size() + (has_bias_ ? g_.filters : 0))) * sizeof(float); }
+  // Sums of all parts, and those of the bias. A single part's go out block by block.
+  size_t scratch_bytes() const override { return static_cast<size_t>((parts_ > 1 ? parts_ * copy_size() : 0) + (has_bias_ ? parts_ * g_.filters : 0)) * sizeof(float); }
 
   void run(char* const* buffers, char* scratch) const override {
     const float *x = reinterpret_cast<const float*>(buffers[0]), *grad = reinterpret_cast<const float*>(buffers[1]);
-    float *sums = reinterpret_cast<float*>(scratch), *biases = sums + parts_ * copy_size();
+    float *biases = reinterpret_cast<float*>(scratch), *sums = biases + (has_bias_ ? parts_ * g_.filters : 0), *weights = reinterpret_cast<float*>(buffers[2]);
     const int64_t units = parts_ * rows_ * blocks_, rows = Groups(std::min(g_.filters, kMostRows)).count * kTileRows, row = g_.columns() + kPanel;
     parallel_for(units, g_.work_ns() / static_cast<double>(units), [&](int64_t begin, int64_t end) {
       const int64_t windows = g_.is_gathered ? kTileDepth * row : kTileDepth * kPanel + g_.channels;
@@ -227,48 +229,56 @@ class ConvWeightsProduct final : public NativeOp {
       space.panel = space.windows = space.filters + rows * (kTileDepth + 1);
       space.zeros = space.panel + kTileDepth * kPanel;
       if (!g_.is_gathered) std::fill_n(space.zeros, g_.channels, 0.f);
+      const int64_t most_rows = (g_.filters + rows_ - 1) / rows_, most_panels = (g_.panels + blocks_ - 1) / blocks_;
+      const Block own(parts_ > 1 ? 0 : static_cast<size_t>(most_rows * most_panels * kPanel) * sizeof(float));
       for (int64_t u = begin; u < end; ++u) {
         const int64_t block = u % blocks_, r = u / blocks_ % rows_, p = u / blocks_ / rows_;
         const Part part{g_.pixels * p / parts_, g_.pixels * (p + 1) / parts_, g_.panels * block / blocks_, g_.panels * (block + 1) / blocks_,
                         g_.filters * r / rows_, g_.filters * (r + 1) / rows_};
         float* bias = has_bias_ && block == 0 ? biases + p * g_.filters : nullptr;
         if (bias) std::fill(bias + part.first_filter, bias + part.last_filter, 0.f);
-        multiply(g_, x, grad, part, space, sums + p * copy_size(), g_.columns(), bias);
+        if (parts_ > 1) {
+          multiply(g_, x, grad, part, space, sums + p * copy_size() + part.first_filter * g_.columns() + part.first_panel * kPanel, g_.columns(), bias);
+          continue;
+        }
+        const int64_t step = (part.last_panel - part.first_panel) * kPanel;
+        multiply(g_, x, grad, part, space, own.as<float>(), step, bias);
+        for (int64_t f = part.first_filter; f < part.last_filter; ++f) finish(own.as<float>() + (f - part.first_filter) * step, part.first_panel, part.last_panel, weights + f * strides_[0]);
       }
     });
-    finish(sums, reinterpret_cast<float*>(buffers[2]));
+    if (parts_ > 1) {
+      parallel_for(g_.filters, static_cast<double>(g_.columns() * parts_), [&](int64_t begin, int64_t end) {
+        for (int64_t f = begin; f < end; ++f) {
+          float* from = sums + f * g_.columns();
+          add_copies(from, copy_size(), parts_, g_.columns(), from);
+          finish(from, 0, g_.panels, weights + f * strides_[0]);
+        }
+      });
+    }
     for (int64_t f = 0; f < g_.filters && has_bias_; ++f) add_copies(biases + f, g_.filters, parts_, 1, reinterpret_cast<float*>(buffers[3]) + f * bias_step_);
   }
 
  private:
   int64_t copy_size() const { return g_.filters * g_.columns(); }
 
-  void finish(float* sums, float* to) const {
-    const int64_t row = g_.columns();
-    parallel_for(g_.filters, static_cast<double>(row * parts_), [&](int64_t begin, int64_t end) {
-      for (int64_t f = begin; f < end; ++f) {
-        float *from = sums + f * row, *filter = to + f * strides_[0];
-        if (is_dense_ && g_.taps == 1) {
-          add_copies(from, copy_size(), parts_, g_.channels, filter);
-          continue;
-        }
-        if (parts_ > 1) add_copies(from, copy_size(), parts_, row, from);
-        if (is_dense_) {
-          constexpr size_t kItem = sizeof(float);
-          transpose_2d(reinterpret_cast<char*>(filter), g_.taps * kItem, reinterpret_cast<const char*>(from), g_.channel_step * kItem, g_.channels, g_.taps, kItem);
-          continue;
-        }
-        Odometer<1> at;
-        for (size_t d = 0; d < kernel_.size(); ++d) at.add_axis(kernel_[d], {tap_strides_[d]});
-        at.seek(0);
-        for (int64_t tap = 0; tap < g_.taps; ++tap, at.next())
-          for (int64_t c = 0; c < g_.channels; ++c) filter[at.offset[0] + c * strides_[1]] = from[tap * g_.channel_step + c];
-      }
-    });
+  // One filter's sums, of these panels, to where the weight's strides want them.
+  void finish(const float* from, int64_t first_panel, int64_t last_panel, float* filter) const {
+    const int64_t first = first_panel * kPanel, last = last_panel * kPanel, step = g_.channel_step;
+    if (is_dense_ && g_.taps > 1 && first == 0 && last_panel == g_.panels) {
+      constexpr size_t kItem = sizeof(float);
+      transpose_2d(reinterpret_cast<char*>(filter), g_.taps * kItem, reinterpret_cast<const char*>(from), step * kItem, g_.channels, g_.taps, kItem);
+      return;
+    }
+    for (int64_t tap = first / step; tap < g_.taps && tap * step < last; ++tap) {
+      const int64_t low = std::max<int64_t>(0, first - tap * step), high = std::min(g_.channels, last - tap * step);
+      const float* row = from + tap * step - first;
+      float* to = filter + taps_[static_cast<size_t>(tap)];
+      for (int64_t c = low; c < high; ++c) to[c * strides_[1]] = row[c];
+    }
   }
 
   Geometry g_;
-  Dims strides_, tap_strides_, kernel_;
+  Dims strides_, taps_;  // of the weight; where each kernel position lies in a filter
   int64_t bias_step_;
   bool has_bias_, is_dense_ = true;
   int64_t parts_ = 1, rows_ = 1, blocks_ = 1;  // of the pixels, the filters, the panels
