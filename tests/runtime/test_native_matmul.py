@@ -178,7 +178,19 @@ class TestPacking:
         check(got, product(a, b))
 
     @pytest.mark.parametrize(
-        "case", [(8, 300, 17), (2, 9, 8), (100, 520, 40), (7, 64, 512), (6, 520, 40), (12, 300, 23), (1, 784, 512), (1, 301, 77), (1, 9, 8)], ids=str
+        "case",
+        [
+            (8, 300, 17),
+            (2, 9, 8),
+            (100, 520, 40),
+            (7, 64, 512),
+            (6, 520, 40),
+            (12, 300, 23),
+            (1, 784, 512),
+            (1, 301, 77),
+            (1, 9, 8),
+        ],
+        ids=str,
     )
     @pytest.mark.parametrize("arrange", [np.ascontiguousarray, np.asfortranarray])
     def test_packed_weights_give_the_same_bits_as_plain_ones(self, case, arrange):
