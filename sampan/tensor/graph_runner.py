@@ -134,19 +134,18 @@ class _Run:
     def __init__(self, runner: GraphRunner, steps: Sequence[Step], environment: Environment, done: Sequence[int]) -> None:
         self.runner, self.steps, self.environment = runner, steps, environment
         self.missing = list(runner._missing)
-        self.left = len(steps)
+        self.running = 0  # nodes that were given to workers and did not end yet
         self.condition = threading.Condition()
         self.error: BaseException | None = None
         ready = [n for n, count in enumerate(self.missing) if not count and n not in set(done)]
         for n in done:
             ready += self._complete(n)
-        for n in ready:
-            runner._pool.submit(self._work, n)
+        self._start(ready)
 
     def wait(self) -> None:
-        """Until every node ran. Raises what a node raised."""
+        """Until every node ran; after an error until those that run have ended, so that nothing is written behind the caller's back. Raises what a node raised."""
         with self.condition:
-            self.condition.wait_for(lambda: not self.left or self.error is not None)
+            self.condition.wait_for(lambda: not self.running)
         if self.error is not None:
             raise self.error
 
@@ -158,20 +157,29 @@ class _Run:
                 self.missing[m] -= 1
                 if not self.missing[m]:
                     ready.append(m)
-            self.left -= 1
-            if not self.left:
-                self.condition.notify_all()
         return ready
+
+    def _start(self, nodes: Sequence[int]) -> None:
+        """Give nodes to the workers, unless one failed."""
+        with self.condition:
+            if self.error is not None:
+                return
+            self.running += len(nodes)
+        for n in nodes:
+            self.runner._pool.submit(self._work, n)
 
     def _work(self, n: int) -> None:
         try:
-            with ExitStack() as stack:
-                stack.enter_context(NoGradient())
-                stack.enter_context(compiling(*self.runner.settings))
-                self.steps[n](self.environment)
-            for m in self._complete(n):
-                self.runner._pool.submit(self._work, m)
+            if self.error is None:
+                with ExitStack() as stack:
+                    stack.enter_context(NoGradient())
+                    stack.enter_context(compiling(*self.runner.settings))
+                    self.steps[n](self.environment)
+                self._start(self._complete(n))
         except BaseException as error:
             with self.condition:
                 self.error = self.error or error
+        with self.condition:
+            self.running -= 1
+            if not self.running:
                 self.condition.notify_all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -165,6 +167,69 @@ def test_an_error_in_a_replica_reaches_the_caller(static_mode):
     for _ in range(2):
         with pytest.raises(ValueError, match="from the replica"):
             static.Executor().run(program, feed={"x": floats(4, 1)})
+
+
+def test_after_an_error_nothing_runs_any_more_when_the_caller_knows(static_mode):
+    x = static.data("x", [None, 1])
+    started, failing, ended, later = threading.Event(), threading.Event(), [], []
+
+    def first(v):
+        if np.array(v)[0, 0] > 0:
+            assert started.wait(60)
+            failing.set()
+            raise ValueError("from the second replica")
+        started.set()
+        assert failing.wait(60)
+        ended.append(sum(range(2_000_000)))  # still at work when the other one has failed
+        return v
+
+    y = static_mode.global_block().create_var("y", [-1, 1], "float32")
+    static.py_func(first, x, y)
+    static.py_func(lambda v: later.append(1), y * 2, None)
+    execution = static.ExecutionStrategy()
+    execution.num_threads = 2
+    program = static.CompiledProgram(static_mode).with_data_parallel(places=2, exec_strategy=execution)
+    with pytest.raises(ValueError, match="second replica"):
+        static.Executor().run(program, feed={"x": np.array([[0], [1]], "float32")})
+    assert len(ended) == 1
+    assert not later
+
+
+def test_runs_between_failing_runs_are_right(static_mode):
+    """Many runs over many workers, of which some fail somewhere in the middle: what follows a failure is not disturbed by it."""
+    x, picked = static.data("x", [None, 4]), []
+    w = static.create_parameter([4, 4], "float32", name="w", default_initializer=paddle.nn.initializer.Constant(0.25))
+    towers = [paddle.tanh(paddle.matmul(x, w) * (k + 1)) for k in range(6)]
+
+    def check(v):
+        if picked and np.array(v).sum() > picked[0]:
+            raise ValueError("too large")
+        return v
+
+    checked = []
+    for k, tower in enumerate(towers):
+        out = static_mode.global_block().create_var(f"checked{k}", [-1, 4], "float32")
+        static.py_func(check, tower, out)
+        checked.append(out)
+    total = paddle.add_n([c * (k + 1) for k, c in enumerate(checked)])
+    exe = static.Executor()
+    exe.run(static.default_startup_program())
+    execution = static.ExecutionStrategy()
+    execution.num_threads = 8
+    program = static.CompiledProgram(static_mode).with_data_parallel(places=4, exec_strategy=execution)
+    random = np.random.default_rng(2)
+    failed = 0
+    for k in range(60):
+        value = random.standard_normal((8, 4)).astype("float32")
+        picked[:] = [0.5] if k % 3 == 2 else []
+        try:
+            (found,) = exe.run(program, feed={"x": value}, fetch_list=[total])
+        except ValueError:
+            failed += 1
+            continue
+        wanted = sum(np.tanh(value.sum(1, keepdims=True) * 0.25 * (n + 1)) * (n + 1) for n in range(6)) * np.ones((1, 4))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert failed > 5
 
 
 def test_bad_input_is_refused(static_mode):
