@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,13 +83,18 @@ def save(layer: Any, path: str, input_spec: Any = None, **configs: Any) -> None:
             if id(tensor) not in names:
                 names[id(tensor)] = name = f"constant_{len(tensors)}"
                 tensors[name] = tensor
+    recordings = {name: {mode: SavedFunction.of(t, names) for mode, t in modes.items()} for name, modes in functions.items()}
+    if left_out := {place: None for modes in recordings.values() for f in modes.values() for place in f.left_out}:
+        warnings.warn(
+            f"jit.save(): the function changes {', '.join(left_out)}; the file leaves that out, and computes what the function computed when it was "
+            "recorded\n  keep state that it needs in a buffer",
+            stacklevel=2,
+        )
     described = {name: [t.name, bool(getattr(t, "trainable", False)), hasattr(t, "trainable")] for name, t in tensors.items()}
     saved = {
         "version": VERSION,
         "tensors": described,
-        "functions": {
-            name: {mode: SavedFunction.of(t, names).data() for mode, t in modes.items()} for name, modes in functions.items()
-        },
+        "functions": {name: {mode: f.data() for mode, f in modes.items()} for name, modes in recordings.items()},
     }
     with replacing(path + TENSORS_SUFFIX) as file:
         file.write(write_parameters({name: to_array(tensors[name]) for name in sorted(tensors)}))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base import nest
-from ..base.errors import ArgumentError, UnsupportedError, message
+from ..base.errors import ArgumentError, message
 from ..ir.program import Block
 from .convert.numbers import DTYPES
 from .program import Program
@@ -28,33 +28,31 @@ class SavedFunction:
         updates: (number of an argument, what it becomes).
         structure: what it returns, a ``Result`` for each tensor.
         held: the names of the tensors that it uses.
+        left_out: the Python objects that the function changes and a file does not have.
     """
 
     block: Block
     updates: list[tuple[int, Any]]
     structure: Any
     held: list[str]
+    left_out: list[str] = field(default_factory=list)
 
     @staticmethod
     def of(traced: Traced, names: Mapping[int, str]) -> SavedFunction:
         """The recording. ``names``: what its tensors are called, by their ids.
 
-        Raises:
-            UnsupportedError: it changes Python objects, which a file cannot hold.
+        A change of a tensor that the function reads again is kept. Other changes of Python objects (an attention map kept to be looked at, a flag) are
+        left out: what the recording computes does not depend on them.
         """
         updates = list(traced.updates)
+        left_out = []
         for effect in traced.effects:
             k = next((k for k, t in enumerate(traced.tensors) if t is effect.old), None)
             if k is None or not isinstance(effect.value, Variable):
-                raise UnsupportedError(
-                    message(
-                        f"the function changes {effect.place}",
-                        "what is saved has no Python objects to change",
-                        "return the value, or keep it in a buffer",
-                    )
-                )
-            updates.append((len(traced.inputs) + k, traced.program.recorder.operand(effect.value)))
-        return SavedFunction(traced.block, updates, traced.structure, [names[id(t)] for t in traced.tensors])
+                left_out.append(str(effect.place))
+            else:
+                updates.append((len(traced.inputs) + k, traced.program.recorder.operand(effect.value)))
+        return SavedFunction(traced.block, updates, traced.structure, [names[id(t)] for t in traced.tensors], left_out)
 
     @property
     def inputs(self) -> list[Any]:
