@@ -25,11 +25,16 @@ def images(channels=8):
     return paddle.nn.Sequential(*layers, paddle.nn.MaxPool2D(2, 2), paddle.nn.Flatten(), paddle.nn.Linear(channels * 36, 4))
 
 
-def trained(make, shape, budget, steps=4):
+def trained(make, shape, budget, steps=4, precision=None):
     """Losses, parameters and buffers after some steps, and the peak of memory during them."""
     net = make()
     optimizer = paddle.optimizer.Adam(0.01, parameters=net.parameters())
-    step = paddle.jit.TrainStep(lambda x, y: paddle.nn.functional.cross_entropy(net(x), y), optimizer, memory_budget=budget)
+
+    def loss(x, y):
+        with paddle.amp.auto_cast(enable=precision is not None, dtype=precision or "bfloat16"):
+            return paddle.nn.functional.cross_entropy(net(x), y)
+
+    step = paddle.jit.TrainStep(loss, optimizer, memory_budget=budget)
     rng = np.random.default_rng(1)
     x = paddle.to_tensor(rng.standard_normal(shape).astype("float32"))
     y = paddle.to_tensor(rng.integers(0, 4, shape[0]))
@@ -50,6 +55,17 @@ def test_numbers_are_the_same_and_memory_is_less(make, shape):
     for a, b in zip(state, fewer_state, strict=True):
         np.testing.assert_array_equal(a, b)
     assert fewer_peak < 0.85 * peak
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("make", "shape"), [(network, (512, 64)), (images, (16, 3, 12, 12))], ids=["dropout", "batch norm"])
+def test_numbers_of_16_bits_are_the_same_too(make, shape, precision):
+    losses, state, peak = trained(make, shape, None, precision=precision)
+    fewer_losses, fewer_state, fewer_peak = trained(make, shape, peak // 2, precision=precision)
+    assert fewer_peak < peak
+    assert fewer_losses == losses
+    for a, b in zip(state, fewer_state, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_a_budget_that_is_met_changes_nothing():
