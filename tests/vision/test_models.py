@@ -11,6 +11,7 @@ from front.reference import ask_paddle, needs_paddle
 import sampan as paddle
 from sampan.base.errors import ArgumentError, UnsupportedError
 from sampan.vision import models
+from sampan.vision.models import resnet
 
 #: Calls that make every kind of network and of option. Big ones stand without their classifier.
 BUILDS = [
@@ -139,3 +140,16 @@ def test_a_convolution_without_normalisation_has_a_bias():
     block = paddle.vision.ops.ConvNormActivation(3, 4, kernel_size=5, norm_layer=None, activation_layer=None, dilation=2)
     assert [k for k, _ in block.named_parameters()] == ["0.weight", "0.bias"]
     assert list(block(paddle.ones([1, 3, 9, 8])).shape) == [1, 4, 9, 8]
+
+
+def test_a_subclass_makes_its_own_stages():
+    class Dilated(resnet.ResNet):
+        def __init__(self):
+            super().__init__(resnet.BottleneckBlock, 50, num_classes=0, with_pool=False)
+            self.inplanes = 512
+            self.layer3 = self._make_layer(resnet.BottleneckBlock, 256, 2, stride=2, dilate=True)
+            self.layer4 = self._make_layer(resnet.BottleneckBlock, 512, 1)
+
+    net = Dilated()
+    assert net(paddle.ones([1, 3, 64, 64])).shape == [1, 2048, 8, 8]
+    assert (net.layer3[0].conv2._dilation, net.layer4[0].conv2._dilation) == ([1, 1], [2, 2])

@@ -131,24 +131,31 @@ class ResNet(nn.Layer):
         self.relu = nn.ReLU()
         self.maxpool = nn.MaxPool2D(3, 2, 1)
         counts = _STAGES[depth]
-        self.layer1 = self._stage(block, 64, counts[0], 1)
-        self.layer2 = self._stage(block, 128, counts[1], 2)
-        self.layer3 = self._stage(block, 256, counts[2], 2)
-        self.layer4 = self._stage(block, 512, counts[3], 2)
+        self.layer1 = self._make_layer(block, 64, counts[0])
+        self.layer2 = self._make_layer(block, 128, counts[1], stride=2)
+        self.layer3 = self._make_layer(block, 256, counts[2], stride=2)
+        self.layer4 = self._make_layer(block, 512, counts[3], stride=2)
         if with_pool:
             self.avgpool = nn.AdaptiveAvgPool2D((1, 1))
         if num_classes > 0:
             self.fc = nn.Linear(512 * block.expansion, num_classes)
 
-    def _stage(self, block: type[BasicBlock | BottleneckBlock], planes: int, count: int, stride: int) -> nn.Sequential:
+    def _make_layer(
+        self, block: type[BasicBlock | BottleneckBlock], planes: int, blocks: int, stride: int = 1, dilate: bool = False
+    ) -> nn.Sequential:
+        """A stage, under the name that subclasses in users' code call. ``dilate``: windows are not moved by the stride; the first
+        block of the next stage is dilated by it, as in Paddle."""
+        before = self.dilation
+        if dilate:
+            self.dilation, stride = self.dilation * stride, 1
         downsample = None
         width = planes * block.expansion
         if stride != 1 or self.inplanes != width:
             downsample = nn.Sequential(nn.Conv2D(self.inplanes, width, 1, stride=stride, bias_attr=False), nn.BatchNorm2D(width))
-        blocks = [block(self.inplanes, planes, stride, downsample, self.groups, self.base_width)]
+        made = [block(self.inplanes, planes, stride, downsample, self.groups, self.base_width, before)]
         self.inplanes = width
-        blocks += [block(width, planes, groups=self.groups, base_width=self.base_width) for _ in range(1, count)]
-        return nn.Sequential(*blocks)
+        made += [block(width, planes, groups=self.groups, base_width=self.base_width) for _ in range(1, blocks)]
+        return nn.Sequential(*made)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
