@@ -7,6 +7,8 @@
 namespace sampan::kernels {
 namespace {
 
+constexpr int64_t kAhead = 16;  // rows that are asked for before they are copied: they lie anywhere
+
 // Elements are only moved, so a type is its size.
 struct Wide {
   uint64_t words[2];
@@ -40,6 +42,7 @@ class GatherRows final : public NativeOp {
       at.seek(begin / count);
       int64_t i = begin % count;
       for (int64_t p = begin; p < end; ++p) {
+        if (i + kAhead < count) __builtin_prefetch(buffers[0] + (at.offset[0] + offsets[i + kAhead]) * item);
         std::memcpy(buffers[2] + p * static_cast<int64_t>(bytes), buffers[0] + (at.offset[0] + offsets[i]) * item, bytes);
         if (++i == count) {
           i = 0;

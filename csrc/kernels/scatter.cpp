@@ -9,6 +9,8 @@
 namespace sampan::kernels {
 namespace {
 
+constexpr int64_t kAhead = 16;  // destinations that are asked for before they are written: they lie anywhere
+
 enum class Mode { kSet, kAdd, kMul, kMax, kMin };
 
 template <class T>
@@ -167,9 +169,12 @@ class ScatterRows final : public NativeOp {
     const int64_t ranges = num_threads();
     parallel_for(ranges, static_cast<double>(outer_ * count) * (2.0 + static_cast<double>(inner_) * 0.5) / static_cast<double>(ranges), [&](int64_t begin, int64_t end) {
       const int64_t low = outer_step_ * begin / ranges, high = outer_step_ * end / ranges;
+      const int64_t last_ahead = inner_ * static_cast<int64_t>(sizeof(T)) >= 32 ? count - kAhead : 0;  // short rows are many to a line
       for (int64_t o = 0; o < outer_; ++o)
-        for (int64_t i = 0; i < count; ++i)
+        for (int64_t i = 0; i < count; ++i) {
+          if (i < last_ahead && offsets[i + kAhead] >= low && offsets[i + kAhead] < high) __builtin_prefetch(out + o * outer_step_ + offsets[i + kAhead], 1);
           if (offsets[i] >= low && offsets[i] < high) row<m>(updates + (o * count + i) * inner_, out + o * outer_step_ + offsets[i], inner_);
+        }
     });
   }
 
