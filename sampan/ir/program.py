@@ -76,7 +76,7 @@ def _install(name: str, swapped: bool = False, operator: str | None = None) -> N
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
     _install(f"__{_name}__")
     _install(f"__r{_name}__", swapped=True, operator=f"__{_name}__")
-for _name in ("neg", "abs", "invert", "getitem", "setitem", "eq", "ne", "lt", "le", "gt", "ge"):
+for _name in ("neg", "pos", "abs", "invert", "getitem", "setitem", "eq", "ne", "lt", "le", "gt", "ge"):
     _install(f"__{_name}__")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -336,6 +337,16 @@ def checked_feed(program: Program, feed: Any) -> dict[str, Any]:
     return found
 
 
+def _declared_shape(sizes: Sequence[int], tensor: Any) -> list[int] | None:
+    """The declared shape of a tensor that differs from it in axes of length 1 alone; None: it differs in more."""
+    count = math.prod(n for n in sizes if n != UNKNOWN)
+    unknown = sizes.count(UNKNOWN)
+    if unknown > 1 or count == 0 or tensor.size % count or (not unknown and tensor.size != count):
+        return None
+    shape = [tensor.size // count if n == UNKNOWN else n for n in sizes]
+    return shape if [n for n in shape if n != 1] == [n for n in tensor.shape if n != 1] else None
+
+
 def _fed(variable: Variable, value: Any) -> Any:
     if isinstance(value, Tensor):
         tensor = value
@@ -354,6 +365,8 @@ def _fed(variable: Variable, value: Any) -> Any:
         )
     sizes = variable.sizes
     if len(sizes) != tensor.ndim or any(n not in (UNKNOWN, m) for n, m in zip(sizes, tensor.shape, strict=True)):
+        if (shape := _declared_shape(sizes, tensor)) is not None:
+            return _rt.from_numpy(tensor.numpy_view().reshape(shape), False)
         raise ShapeError(
             message(
                 f"feed[{variable.name!r}] has shape {list(tensor.shape)} and the Variable {list(sizes)}",

@@ -30,6 +30,8 @@ def install_operators() -> None:
     for python_name, name in OPERATOR_NAMES.items():
         _rt.set_operator(python_name, OPS[name])
         Value.operators[python_name] = OPS[name]
+    _rt.Tensor.__pos__ = lambda self: OPS["positive"](self)  # the runtime has no slot for it
+    Value.operators["__pos__"] = OPS["positive"]
     _rt.set_symbolic_type(Value)
     _rt.set_add_op(OPS["add"])
     _rt.Tensor.backward = tensor_backward

@@ -7,8 +7,9 @@ numbers: what differs between the two is unknown too.
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -362,12 +363,13 @@ class Recorder(Builder):
         """(dtype, shapes under the probes, weak) of each output; elements that follow from sizes alone; the structure; which inputs are
         written; how many keys are drawn.
 
-        Unknown sizes are taken to be free. Where the operator refuses that, they may still be sizes that another operand has.
+        Unknown sizes are taken to be free. Where the operator refuses that, they may still be sizes that another operand has, or
+        multiples of a number.
         """
         try:
             return self._probed(name, inputs, attributes, [(v.probe(0), v.probe(1)) for v in inputs])
         except ShapeError as error:
-            for probes in _agreeing(inputs):
+            for probes in itertools.chain(_agreeing(inputs), _divisible(inputs, attributes)):
                 try:
                     return self._probed(name, inputs, attributes, probes)
                 except ShapeError:
@@ -435,6 +437,17 @@ def _agreeing(inputs: Sequence[Variable]) -> Iterator[list[Probes]]:
     for n, a in unknown:
         for size in sorted({size for m, v in enumerate(inputs) if m != n for size in v.sizes} - {1, UNKNOWN})[:_MOST_GUESSES]:
             yield with_sizes({(n, a): size})
+
+
+def _divisible(inputs: Sequence[Variable], attributes: Mapping[str, Any]) -> Iterator[list[Probes]]:
+    """Sizes for the inputs in which unknown ones divide by the numbers that the call is given, as a reshape may need."""
+    numbers = {n for n in nest.flatten(list(attributes.values())) if type(n) is int and n > 1}
+    for factor in sorted({*numbers, math.prod(numbers)})[:_MOST_GUESSES]:
+        first, second = (
+            [tuple(p * factor if n == UNKNOWN else p for n, p in zip(v.sizes, v.probe(k), strict=True)) for v in inputs]
+            for k in range(2)
+        )
+        yield list(zip(first, second, strict=True))
 
 
 def _without_probes(text: str) -> str:

@@ -46,6 +46,46 @@ def test_a_run_checks_the_sizes_and_gradients_flow():
             run([grad], {"x": floats(3, 1)})
 
 
+def test_an_unknown_size_may_divide_by_any_number():
+    with fresh_static_mode():
+        (x,) = data(x=[None, 351])
+        rows = paddle.reshape(paddle.masked_select(x, x > 0), [-1, 13, 27])
+        assert rows.shape == [-1, 13, 27]
+        assert run([rows], {"x": np.ones((2, 351), "float32")})[0].shape == (2, 13, 27)
+        with pytest.raises(ValueError, match="do not fill"):
+            run([rows], {"x": np.eye(2, 351, dtype="float32")})
+
+
+@pytest.mark.parametrize(("declared", "fed"), [([None, 1], [4]), ([4, 1], [4]), ([None], [4, 1]), ([1, None, 1], [4])])
+def test_a_feed_may_leave_out_axes_of_length_1(declared, fed):
+    with fresh_static_mode():
+        (x,) = data(x=declared)
+        values = floats(*fed)
+        (got,) = run([x * 2], {"x": values})
+        assert list(got.shape) == [4 if n is None else n for n in declared]
+        np.testing.assert_array_equal(got.ravel(), 2 * values.ravel())
+
+
+@pytest.mark.parametrize(
+    ("declared", "fed"), [([None, 1], [4, 2]), ([4, 1], [2, 2]), ([None, None], [4]), ([None, 2], [4]), ([0, None], [4])]
+)
+def test_other_shapes_are_refused(declared, fed):
+    with fresh_static_mode():
+        (x,) = data(x=declared)
+        with pytest.raises(ValueError, match=r"sizes must be equal, save where the Variable's are -1"):
+            run([x * 2], {"x": floats(*fed)})
+
+
+def test_plus_gives_the_tensor():
+    with fresh_static_mode():
+        (x,) = data(x=[None, 2])
+        values = floats(3, 2)
+        np.testing.assert_array_equal(run([+x], {"x": values})[0], values)
+    np.testing.assert_array_equal((+paddle.to_tensor(values)).numpy(), values)
+    with pytest.raises(TypeError, match="bool"):
+        +paddle.to_tensor([True])
+
+
 def test_known_sizes_that_differ_are_refused_when_the_program_is_built():
     with fresh_static_mode():
         (x,) = data(x=[None, 5])
