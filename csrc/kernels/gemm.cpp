@@ -237,30 +237,6 @@ SAMPAN_CLONES void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int
   }
 }
 
-// The tile of tiles.h over a panel that is read for the last time: it asks for the lines behind the panel's piece meanwhile.
-template <int kR>
-SAMPAN_INLINE void last_tile(int64_t depth, const float* a, int64_t a_row, int64_t a_column, const float* panel, float* c, int64_t c_row, bool accumulate) {
-  constexpr int64_t kWidth = kTileColumns<float>, kL = kLanes<float>;
-  Vec<float> left[kR], right[kR];
-  for (int r = 0; r < kR; ++r) left[r] = right[r] = Vec<float>{};
-  const float* next = panel + depth * kWidth;
-  for (int64_t k = 0; k < depth; ++k, a += a_column, panel += kWidth, next += kWidth) {
-    const Vec<float> b0 = load(panel), b1 = load(panel + kL);
-    __builtin_prefetch(next);
-#pragma GCC unroll 6
-    for (int r = 0; r < kR; ++r) {
-      left[r] += a[r * a_row] * b0;
-      right[r] += a[r * a_row] * b1;
-    }
-  }
-#pragma GCC unroll 6
-  for (int r = 0; r < kR; ++r) {
-    float* row = c + r * c_row;
-    store(row, accumulate ? load(row) + left[r] : left[r]);
-    store(row + kL, accumulate ? load(row + kL) + right[r] : right[r]);
-  }
-}
-
 // At most two strips of rows: B is read from memory in one stream, which goes on while the second strip's panel comes from L1.
 SAMPAN_CLONES void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
   constexpr int64_t kWidth = kTileColumns<float>;
@@ -277,15 +253,7 @@ SAMPAN_CLONES void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
       const bool accumulate = g.accumulate || kb > 0;
       const float *a = g.a + kb * g.a_column, *panel = g.b + (p * g.k + kb) * kWidth;
       if (first) tile_rows<float>(static_cast<int>(first), depth, a, g.a_row, g.a_column, panel, kWidth, c, c_row, accumulate, false);
-      const float* rest = a + first * g.a_row;
-      float* to = c + first * c_row;
-      switch (last) {
-        case 6: last_tile<6>(depth, rest, g.a_row, g.a_column, panel, to, c_row, accumulate); break;
-        case 5: last_tile<5>(depth, rest, g.a_row, g.a_column, panel, to, c_row, accumulate); break;
-        case 4: last_tile<4>(depth, rest, g.a_row, g.a_column, panel, to, c_row, accumulate); break;
-        case 3: last_tile<3>(depth, rest, g.a_row, g.a_column, panel, to, c_row, accumulate); break;
-        default: last_tile<2>(depth, rest, g.a_row, g.a_column, panel, to, c_row, accumulate); break;
-      }
+      tile_rows<float, true>(static_cast<int>(last), depth, a + first * g.a_row, g.a_row, g.a_column, panel, kWidth, c + first * c_row, c_row, accumulate, false);
     }
     for (int64_t i = 0; i < g.m && !is_whole; ++i) std::copy_n(edge + i * kWidth, width, g.c + i * g.c_row + p * kWidth);
   }

@@ -13,8 +13,9 @@ constexpr int64_t kTileDepth = 256;  // a packed panel of A (6 x 256) and one of
 template <class T>
 constexpr int64_t kTileColumns = 2 * kLanes<T>;
 
-// C tile [kR, kTileColumns] = A [kR, depth] B [depth, kTileColumns]; B's rows are contiguous.
-template <class T, int kR>
+// C tile [kR, kTileColumns] = A [kR, depth] B [depth, kTileColumns]; B's rows are contiguous. kAhead: B is read for the last time, and as many of its rows
+// behind it are asked for meanwhile.
+template <class T, int kR, bool kAhead = false>
 SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
                         bool subtract) {
   Vec<T> left[kR], right[kR];
@@ -22,6 +23,7 @@ SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_colu
   for (int r = 0; r < kR; ++r) __builtin_prefetch(c + r * c_row, 1);
   for (int64_t k = 0; k < depth; ++k) {
     const Vec<T> b0 = load(b), b1 = load(b + kLanes<T>);
+    if constexpr (kAhead) __builtin_prefetch(b + depth * b_row);
 #pragma GCC unroll 8
     for (int r = 0; r < kR; ++r) {
       const T v = a[r * a_row];
@@ -47,16 +49,16 @@ SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_colu
   }
 }
 
-template <class T>
+template <class T, bool kAhead = false>
 SAMPAN_INLINE void tile_rows(int rows, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row,
                              bool accumulate, bool subtract) {
   switch (rows) {
-    case 6: return tile<T, 6>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 5: return tile<T, 5>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 4: return tile<T, 4>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 3: return tile<T, 3>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 2: return tile<T, 2>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    default: return tile<T, 1>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 6: return tile<T, 6, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 5: return tile<T, 5, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 4: return tile<T, 4, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 3: return tile<T, 3, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    case 2: return tile<T, 2, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+    default: return tile<T, 1, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
   }
 }
 
