@@ -135,6 +135,8 @@ class ProgramWriter:
             if isinstance(op.attributes["value"], FromEnd):
                 return self._size(op.attributes["value"].offset, str(out.dtype), writer)
             return [Handle("", str(out.dtype), (), out.weak, op.attributes["value"])]
+        if op.name in ("choices", "array") and _has_sizes(op.attributes):
+            return None  # a table whose numbers depend on an unknown size
         if op.name == "literal":
             return [self._literal(op.attributes["value"].array, writer)]
         if op.name == "choices":
