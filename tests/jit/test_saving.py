@@ -281,3 +281,14 @@ def test_tensors_of_files_of_the_first_version_are_in_the_layers_order(tmp_path)
     (tmp_path / "net.pdiparams").write_bytes(write_parameters({name: state[name].numpy() for name in saved["tensors"]}))
     x = paddle.rand([1, 3, 4, 4])
     np.testing.assert_array_equal(paddle.jit.load(str(path))(x)["all"].numpy(), net(x)["all"].numpy())
+
+
+def test_tables_of_unknown_sizes_leave_paddles_file_out(tmp_path):
+    class Windows(paddle.nn.Layer):
+        def forward(self, x):
+            n, c, h, w = x.shape
+            return paddle.nn.functional.unfold(x, 3, 1, 1, 1).reshape([n, c, 9, h, w]).sum(2)
+
+    path, net, x = str(tmp_path / "net"), Windows(), paddle.rand([2, 4, 6, 5])
+    paddle.jit.save(net, path, input_spec=[InputSpec([None, 4, None, None])])
+    np.testing.assert_array_equal(paddle.jit.load(path)(x).numpy(), net(x).numpy())
