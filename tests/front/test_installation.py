@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import is_sanitized
 
 from sampan import _rt
 from sampan.base.shared_libraries import load_missing_library
@@ -61,3 +62,58 @@ def test_an_installed_runtime_looks_beside_itself_only() -> None:
     folders = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", text)
     assert folders
     assert all(folder.startswith("$ORIGIN/") for line in folders for folder in filter(None, line.split(":"))), folders
+
+
+def _on_processor(model: str, code: str) -> subprocess.CompletedProcess[str]:
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(_MODULE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "FLAGS_kernel_cache_mb": "0",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = ["qemu-x86_64", "-cpu", model, sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=600)
+
+
+_needs_emulator = pytest.mark.skipif(
+    shutil.which("qemu-x86_64") is None or is_sanitized(), reason="runs on emulated processors where there is qemu-user"
+)
+
+_TRAINING = """
+import sampan as paddle
+paddle.seed(0)
+layers = [paddle.nn.Conv2D(1, 4, 3), paddle.nn.BatchNorm2D(4), paddle.nn.GELU(), paddle.nn.MaxPool2D(2), paddle.nn.Flatten()]
+net = paddle.nn.Sequential(*layers, paddle.nn.Linear(36, 5))
+optimizer = paddle.optimizer.Adam(0.01, parameters=net.parameters())
+x, y = paddle.rand([8, 1, 8, 8]), paddle.arange(8) % 5
+losses = []
+for step in range(3):
+    loss = paddle.nn.functional.cross_entropy(net(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.clear_grad()
+    losses.append(float(loss))
+outputs, _ = paddle.nn.LSTM(4, 8)(paddle.rand([2, 5, 4]))
+outputs.sum().backward()
+paddle.rand([9]).astype("float16").astype("float32").sort().cumsum()
+print("learns" if losses[0] > losses[1] > losses[2] else losses)
+"""
+
+
+@_needs_emulator
+@pytest.mark.parametrize("model", ["Nehalem", "SandyBridge", "Haswell"])
+def test_training_uses_no_instruction_that_the_processor_lacks(model: str) -> None:
+    run = _on_processor(model, _TRAINING)
+    assert (run.returncode, run.stdout) == (0, "learns\n"), run.stderr
+
+
+@_needs_emulator
+def test_a_processor_without_what_onednn_needs_is_refused_at_the_import() -> None:
+    code = f"""
+import importlib.util
+spec = importlib.util.spec_from_file_location("_rt", {str(_MODULE)!r})
+spec.loader.exec_module(importlib.util.module_from_spec(spec))
+"""
+    run = _on_processor("core2duo", code)
+    assert run.returncode == 1
+    assert "ImportError: sampan needs a processor with SSE4.1" in run.stderr
