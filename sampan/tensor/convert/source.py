@@ -22,6 +22,8 @@ class Source:
     class_name: str
 
 
+#: What Python calls the text of ``python -c``, which 3.13 keeps to be read, and every text given to ``exec``, which it does not.
+_UNNAMED = "<string>"
 _files: dict[str, tuple[str, dict[tuple[int, str], list[Source]]]] = {}
 
 
@@ -33,7 +35,7 @@ def source_of(function: FunctionType) -> Source:
     """
     code = function.__code__
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    if not text:
+    if not text or (code.co_filename == _UNNAMED and not _is_of(code, text)):
         raise _missing(function, f"the source file {code.co_filename} cannot be read", "put it into a file that can be read")
     cached = _files.get(code.co_filename)
     if cached is None or cached[0] != text:
@@ -50,6 +52,20 @@ def source_of(function: FunctionType) -> Source:
     if len(candidates) > 1:
         raise _missing(function, "several functions like it begin on the same line", "put each on a line of its own")
     return candidates[0]
+
+
+def _is_of(code: CodeType, text: str) -> bool:
+    """Whether the text compiles to the code, at its top or within."""
+    try:
+        open_codes = [compile(text, code.co_filename, "exec", dont_inherit=True)]
+    except SyntaxError:
+        return False
+    while open_codes:
+        inner = [c for c in open_codes.pop().co_consts if isinstance(c, CodeType)]
+        if code in inner:
+            return True
+        open_codes += inner
+    return False
 
 
 def _missing(function: FunctionType, why: str, fix: str) -> ConversionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 
 import pytest
@@ -217,6 +218,22 @@ def test_a_function_without_source_is_refused_by_name():
     exec("def made(x):\n    return x\n", space)
     with pytest.raises(ConversionError, match=r"made cannot be converted.*cannot be read"):
         convert(space["made"])
+
+
+def test_a_function_made_by_exec_is_not_taken_for_the_text_of_python_c(monkeypatch):
+    """Python 3.13 keeps that text under the name that exec gives too: the same line, name and parameters are another function."""
+    kept = "def made(x):\n    return x + 1\n"
+    monkeypatch.setitem(linecache.cache, "<string>", (len(kept), None, kept.splitlines(keepends=True), "<string>"))
+    space = {}
+    exec("def made(x):\n    return x * 3 if x.sum() > 0 else x\n", space)
+    with pytest.raises(ConversionError, match=r"made cannot be converted.*cannot be read"):
+        convert(space["made"])
+    exec(compile(kept, "<string>", "exec", dont_inherit=True), space)
+    assert convert(space["made"])(4) == 5
+    monkeypatch.setitem(linecache.cache, "<string>", (4, None, ["def \n"], "<string>"))
+    exec("def other(x):\n    return x\n", space)
+    with pytest.raises(ConversionError, match=r"other cannot be converted.*cannot be read"):
+        convert(space["other"])
 
 
 def test_a_function_without_source_is_recorded_as_far_as_it_is_plain():
