@@ -20,6 +20,7 @@ from .names import BREAK, CONTINUE, RETURN
 from .numbers import NumberUseError
 from .statements import Site
 from .texts import CONVERSIONS, marked
+from .unset import unset
 
 Block = Callable[[], Exit | None]
 
@@ -43,8 +44,7 @@ def own_name(error: NameError) -> NameError:
     free = block_owners.get(code) if code is not None else None
     if free is None or error.name not in code.co_freevars or error.name in free:  # type: ignore[union-attr]
         return error
-    text = f"cannot access local variable '{error.name}' where it is not associated with a value"
-    return UnboundLocalError(text).with_traceback(error.__traceback__)
+    return unset(error.name).with_traceback(error.__traceback__)
 
 
 def run(function: Callable[[], Any] | None) -> Any:

@@ -33,6 +33,7 @@ from .merging import (
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import Number
 from .statements import Site
+from .unset import unset
 
 #: How often a body is recorded again for what turned out to be carried.
 MOST_TRIES = 12
@@ -311,7 +312,7 @@ class Recording:
         branches = _blocks().branches(numbers.as_kind(runs, bool))
         with branches.side(False):
             name = next(n for n in self._certain if n in self.first_set)
-            _blocks().fail(UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value"))
+            _blocks().fail(unset(name))
         branches.finish([], [])
 
     def _widened(self, carried: Carried, end: Any) -> bool:
