@@ -15,6 +15,7 @@ DType to_dtype(nb::handle o);             // a DType or its name
 Ref<const Layout> to_layout(nb::handle o);
 std::vector<int64_t> to_sizes(nb::handle o);  // any sequence of integers
 int64_t to_int(nb::handle o);
+bool is_numpy_bool(PyObject* o);  // a scalar of NumPy's bool
 
 // Takes over a new reference, or raises the error that is set.
 inline nb::object take(PyObject* o) {

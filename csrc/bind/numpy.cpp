@@ -179,6 +179,8 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
+bool is_numpy_bool(PyObject* o) { return PyArray_IsScalar(o, Bool); }
+
 void bind_numpy(nb::module_& m) {
   if (_import_array() < 0) throw nb::python_error();
   for (PyMethodDef& method : methods) {

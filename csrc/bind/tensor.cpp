@@ -67,7 +67,7 @@ void fill(nb::handle dst, nb::handle value) {
   const auto write = [&](const void* element, DType dtype) {
     unlocked(bytes_of(*d), [&] { fill_elements(d->data(), *d->layout, element, dtype); });
   };
-  if (PyIndex_Check(value.ptr())) {
+  if (PyIndex_Check(value.ptr()) && !is_numpy_bool(value.ptr())) {  // before 2.3 NumPy's bool is an index, which warns
     const int64_t v = to_int(value);
     write(&v, DType::k_int64);
   } else if (PyComplex_Check(value.ptr()) || (nb::hasattr(value, "__complex__") && !PyFloat_Check(value.ptr()))) {
