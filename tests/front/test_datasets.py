@@ -9,7 +9,7 @@ from itertools import chain
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sampan import io
@@ -103,6 +103,7 @@ def test_bad_arguments_raise_with_the_argument_and_the_value(call, error, text):
         call()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 40), st.integers(1, 5))
 def test_random_split_is_a_partition(total, parts):
     sizes = np.random.multinomial(total, np.ones(parts) / parts).tolist()
@@ -143,6 +144,7 @@ def test_batch_sampler_sizes():
     assert sorted(chain.from_iterable(io.BatchSampler(range(7), shuffle=True, batch_size=3))) == list(range(7))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 50), st.integers(1, 6), st.integers(1, 5), st.booleans())
 def test_processes_share_a_dataset_evenly_and_wholly(length, batch_size, count, shuffle):
     samplers = [io.DistributedBatchSampler(range(length), batch_size, count, rank, shuffle=shuffle) for rank in range(count)]

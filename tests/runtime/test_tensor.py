@@ -16,6 +16,7 @@ import pytest
 from runtime.arrays import DTYPES, NUMPY, bits, sample
 
 from sampan import _rt
+from sampan.base.errors import ShapeError
 
 
 class TestDTypes:
@@ -397,7 +398,7 @@ class TestObjects:
             with pytest.raises(Mine):
                 _rt.empty([-1], "float32")
         finally:
-            _rt.set_error_classes({"shape": ValueError})
+            _rt.set_error_classes({"shape": ShapeError})
         with pytest.raises(ValueError, match="kind"):
             _rt.set_error_classes({"nonsense": ValueError})
         with pytest.raises(TypeError, match="class"):

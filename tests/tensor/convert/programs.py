@@ -74,7 +74,9 @@ class Writer:
         return f"({self.test(depth + 1)} {self.pick(['and', 'or'])} {self.test(depth + 1)})"
 
     def bounded(self, text: str) -> str:
-        return f"({text}) % 11" if self.is_tensor else text
+        if self.is_tensor:
+            return f"({text}) % 11"
+        return f"({text}) % 1009" if "*" in text else text  # a loop that squares would need numbers of any length
 
     def block(self, depth: int, loop: bool, final: bool) -> None:
         for _ in range(1 + self.random.randrange(3)):
@@ -89,7 +91,12 @@ class Writer:
         if self.left < 0 or depth > 6 or kind < 5:
             self.add(depth, f"{self.pick(NAMES)} = {self.bounded(self.value())}")
         elif kind < 6:
-            self.add(depth, f"{self.pick(NAMES)} {self.pick('+-')}= {self.value()}" if not self.is_tensor else "a = (a + d) % 7")
+            self.add(
+                depth,
+                f"{self.pick(NAMES)} {self.pick('+-')}= {self.bounded(self.value())}"
+                if not self.is_tensor
+                else "a = (a + d) % 7",
+            )
         elif kind < 10:
             self.add(depth, f"if {self.test()}:")
             self.block(depth + 1, loop, final)
@@ -135,7 +142,7 @@ class Writer:
             if self.is_tensor and self.random.randrange(2):
                 over = f"range(abs({self.pick(NAMES)}) % 4)"
             elif not self.is_tensor and self.random.randrange(3) == 0:
-                over = f"[{self.value()}, {self.value()}]"
+                over = f"[{self.bounded(self.value())}, {self.bounded(self.value())}]"
             self.add(depth, f"for {name} in {over}:")
         else:
             self.add(depth, f"while {self.test()}:")
@@ -175,7 +182,7 @@ class Writer:
         self.add(depth + 2, f"{changed} = v + {self.number()}")
         self.add(depth + 2, f"return {self.pick(NAMES)}")
         self.add(depth + 1, f"return v + {self.number()}")
-        self.add(depth, f"{self.pick(NAMES)} = {name}({self.value()})")
+        self.add(depth, f"{self.pick(NAMES)} = {name}({self.bounded(self.value())})")
 
 
 _count = 0
