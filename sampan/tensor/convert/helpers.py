@@ -42,9 +42,10 @@ def own_name(error: NameError) -> NameError:
         trace = trace.tb_next
     code = None if trace is None else trace.tb_frame.f_code
     free = block_owners.get(code) if code is not None else None
-    if free is None or error.name not in code.co_freevars or error.name in free:  # type: ignore[union-attr]
+    name = error.name
+    if free is None or name is None or name not in code.co_freevars or name in free:  # type: ignore[union-attr]
         return error
-    return unset(error.name).with_traceback(error.__traceback__)
+    return unset(name).with_traceback(error.__traceback__)
 
 
 def run(function: Callable[[], Any] | None) -> Any:

@@ -46,7 +46,7 @@ def source_of(function: FunctionType) -> Source:
         cached = _files[code.co_filename] = text, _definitions(tree, code.co_filename)
     candidates = [s for s in cached[1].get((code.co_firstlineno, code.co_name), []) if _fits(s.definition, code)]
     if len(candidates) > 1:
-        candidates = _enclosing(candidates, code)
+        candidates = _enclosing(candidates, code) if _has_columns(code) else _alike(candidates, code, text)
     if not candidates:
         raise _missing(function, f"{code.co_filename} has changed since it was loaded", "load the module again")
     if len(candidates) > 1:
@@ -57,15 +57,16 @@ def source_of(function: FunctionType) -> Source:
 def _is_of(code: CodeType, text: str) -> bool:
     """Whether the text compiles to the code, at its top or within."""
     try:
-        open_codes = [compile(text, code.co_filename, "exec", dont_inherit=True)]
+        return code in _codes_in(compile(text, code.co_filename, "exec", dont_inherit=True))
     except SyntaxError:
         return False
-    while open_codes:
-        inner = [c for c in open_codes.pop().co_consts if isinstance(c, CodeType)]
-        if code in inner:
-            return True
-        open_codes += inner
-    return False
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield inner
+            yield from _codes_in(inner)
 
 
 def _missing(function: FunctionType, why: str, fix: str) -> ConversionError:
@@ -108,9 +109,7 @@ def _unmangled(name: str, known: list[str]) -> str:
 
 
 def _enclosing(candidates: list[Source], code: CodeType) -> list[Source]:
-    """Those whose body holds all positions of the code, the narrowest first; all of them where Python keeps no columns (3.10)."""
-    if not hasattr(code, "co_positions"):
-        return candidates
+    """Of those whose body holds all positions of the code, the narrowest."""
     positions = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
     first = min(((p[0], p[2]) for p in positions), default=(0, 0))
     last = max(((p[1], p[3]) for p in positions), default=(0, 0))
@@ -124,6 +123,43 @@ def _enclosing(candidates: list[Source], code: CodeType) -> list[Source]:
     fitting = [s for s in candidates if holds(s)]
     fitting.sort(key=lambda s: _extent(s.definition))
     return fitting[:1]
+
+
+def _has_columns(code: CodeType) -> bool:
+    """Whether the code says where in a line it stands: Python 3.10 keeps lines only, and so does ``-X no_debug_ranges``."""
+    return hasattr(code, "co_positions") and any(None not in p for p in code.co_positions())
+
+
+def _alike(candidates: list[Source], code: CodeType, text: str) -> list[Source]:
+    """One that compiles to the same instructions as the code; all of them where none does."""
+    tree = ast.parse(text)
+    places = {(s.definition.lineno, s.definition.col_offset): s for s in candidates}
+    by_line: dict[int, Source] = {}
+    for node, _ in _functions(tree, ""):
+        source = places.get((node.lineno, node.col_offset))
+        if source is not None:  # each gets a line of its own, below the text, which its code then names
+            node.lineno = node.end_lineno = text.count("\n") + 2 + len(by_line)
+            node.end_col_offset = node.col_offset
+            by_line[node.lineno] = source
+    found = [
+        by_line[c.co_firstlineno]
+        for c in _codes_in(compile(tree, code.co_filename, "exec", dont_inherit=True))
+        if c.co_firstlineno in by_line and _same_instructions(c, code)
+    ]
+    return found[:1] or candidates
+
+
+def _same_instructions(a: CodeType, b: CodeType) -> bool:
+    if a.co_code != b.co_code or len(a.co_consts) != len(b.co_consts):
+        return False
+    if (a.co_names, a.co_varnames, a.co_freevars, a.co_cellvars) != (b.co_names, b.co_varnames, b.co_freevars, b.co_cellvars):
+        return False
+    return all(
+        _same_instructions(x, y)
+        if isinstance(x, CodeType) and isinstance(y, CodeType)
+        else (type(x), repr(x)) == (type(y), repr(y))
+        for x, y in zip(a.co_consts, b.co_consts)
+    )
 
 
 def _extent(node: Definition) -> tuple[int, int]:

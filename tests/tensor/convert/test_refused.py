@@ -6,6 +6,7 @@ import linecache
 import re
 
 import pytest
+from processes import run_python
 
 import sampan as paddle
 from sampan.base.errors import ConversionError
@@ -252,3 +253,22 @@ def test_exceptions_of_plain_code_are_the_users_own():
 
     with pytest.raises(KeyError, match="plain"):
         recorded(broken, X)
+
+
+_SEVERAL = """
+import sampan as paddle
+from sampan.tensor.convert import convert
+k = 5
+uses = {"more": lambda v: v + k if v > 0 else v, "less": lambda v: v - k if v > 0 else v, "size": lambda v: [v, k] if v else []}
+def outer(k):
+    return (lambda v: v * k if v > 0 else v), (lambda v: v / k if v > 0 else v), (lambda v: (lambda: v * 2 if v else k)())
+print([convert(f)(4) for f in (*uses.values(), *outer(8))])
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-X", "no_debug_ranges"]])
+def test_functions_on_one_line_are_told_apart_with_and_without_columns(options, tmp_path):
+    """Python 3.10 keeps no columns, and later ones none with -X no_debug_ranges."""
+    (tmp_path / "several.py").write_text(_SEVERAL)
+    done = run_python(*options, str(tmp_path / "several.py"))
+    assert done.stdout == "[9, -1, [4, 5], 32, 0.5, 8]\n", done.stderr
