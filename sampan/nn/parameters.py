@@ -114,12 +114,9 @@ def make_parameter(
         return None
     sizes = [int(n) for n in shape]
     if min(sizes, default=0) < 0:
-        raise ArgumentError(
-            message(
-                f"a parameter cannot have the shape {sizes}",
-                "sizes must be 0 or more",
-                "check the sizes that the layer was given",
-            )
+        # Not yet an error of sampan's own: the layer that is made adds its name and what it was given.
+        raise ValueError(
+            message(f"a parameter cannot have the shape {sizes}", "sizes must be 0 or more", "check which size is negative")
         )
     initializer = (
         attr.initializer or global_initializers[is_bias] or default_initializer or (Constant(0.0) if is_bias else XavierUniform())

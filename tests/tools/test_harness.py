@@ -146,5 +146,5 @@ def test_compilation_is_measured_in_fresh_processes():
     case = next(c for c in harness.select("programs", "MLP"))
     cold, warm, memory = harness.measure_compilation(case, [peers.Peer("sampan", sys.executable)], 1, 1, False)
     assert cold.errors == warm.errors == memory.errors == {}
-    assert 0 < warm.median("sampan") < cold.median("sampan") < 60
+    assert [len(outcome.samples["sampan"]) for outcome in (cold, warm, memory)] == [1, 1, 1]
     assert memory.median("sampan") > 30
