@@ -32,14 +32,16 @@ def _factor(name: str, norm: str, inverse: bool, count: int) -> float:
     return 1 / max(count, 1) if (norm == "backward") == inverse else 1.0
 
 
-def _numeric(x: Value, is_complex: bool) -> Value:
-    """x in float32 or float64, complex where asked for."""
+def _numeric(x: Value) -> Value:
+    """x in single or double precision, real or complex."""
     x = floating(x)
-    if dtypes.itemsize(x.dtype) == 2:
-        x = p.cast(x, "float32")
-    if is_complex and not dtypes.is_complex(x.dtype):
-        x = p.make_complex(x, p.mul(x, 0))
-    return x
+    return p.cast(x, "float32") if dtypes.itemsize(x.dtype) == 2 else x
+
+
+def _complex(x: Value) -> Value:
+    """x as complex numbers of single or double precision."""
+    x = _numeric(x)
+    return x if dtypes.is_complex(x.dtype) else p.make_complex(x, p.mul(x, 0))
 
 
 def sized(name: str, x: Value, axis: int, n: int | None) -> Value:
@@ -71,12 +73,17 @@ def _axes(name: str, x: Value, s: Sequence[int] | None, axes: Any) -> tuple[list
 
 
 def _times(x: Value, factor: float) -> Value:
-    return x if factor == 1 else p.mul(x, factor)
+    """x times a real number: part by part, since infinities and the signs of zeros do not outlive a product with factor + 0j."""
+    if factor == 1:
+        return x
+    if dtypes.is_complex(x.dtype):
+        return p.make_complex(p.mul(p.real(x), factor), p.mul(p.imag(x), factor))
+    return p.mul(x, factor)
 
 
 def complex_transform(name: str, x: Value, s: Any, axes: Any, norm: str, inverse: bool) -> Value:
     """The complex transform over axes."""
-    x = _numeric(x, True)
+    x = _numeric(x)
     found, lengths = _axes(name, x, s, axes)
     for a, n in zip(found, lengths, strict=True):
         x = sized(name, x, a, n)
@@ -89,18 +96,17 @@ def real_transform(name: str, x: Value, s: Any, axes: Any, norm: str, inverse: b
         raise DTypeError(
             message(f"{name}() does not take {x.dtype}", "it takes real types", "use the complex transform, or real(x)")
         )
-    x = _numeric(x, False)
+    x = _numeric(x)
     found, lengths = _axes(name, x, s, axes)
     for a, n in zip(found, lengths, strict=True):
         x = sized(name, x, a, n)
-    y = p.fft_c2c(p.fft_r2c(x, found[-1]), tuple(found[:-1]), False)
-    y = p.conj(y) if inverse else y
+    y = p.fft_c2c(p.fft_r2c(x, found[-1], inverse), tuple(found[:-1]), inverse)
     return _times(y, _factor(name, norm, inverse, math.prod(x.shape[a] for a in found)))
 
 
 def to_real_transform(name: str, x: Value, s: Any, axes: Any, norm: str, inverse: bool) -> Value:
     """The real numbers of half a Hermitian transform over axes, the last of which has 2 * (M - 1) by default; forward: of the conjugate."""
-    x = _numeric(x, True)
+    x = _complex(x)
     found, lengths = _axes(name, x, s, axes)
     for a, n in zip(found[:-1], lengths[:-1], strict=True):
         x = sized(name, x, a, n)
@@ -279,7 +285,7 @@ def stft(
     """
     hop = _hop("stft", n_fft, hop_length)
     is_complex = dtypes.is_complex(x.dtype)
-    x = _numeric(x, False)
+    x = _numeric(x)
     if x.ndim not in (1, 2):
         raise ShapeError(f"stft(): x is {list(x.shape)}; it must be [T] or [N, T]")
     frame = _window("stft", window, n_fft if win_length is None else win_length, n_fft, dtypes.real_of(x.dtype))
@@ -305,7 +311,7 @@ def stft(
     if half and is_complex:
         raise ArgumentError("stft(): onesided=True takes real signals and windows")
     axis = frames.ndim - 1
-    y = p.fft_r2c(frames, axis) if half else p.fft_c2c(_numeric(frames, True), (axis,), False)
+    y = p.fft_r2c(frames, axis) if half else p.fft_c2c(frames, (axis,), False)
     return p.swap_last(_times(y, 1 / math.sqrt(n_fft) if normalized else 1.0))
 
 
@@ -333,7 +339,7 @@ def istft(
     Raises where that sum vanishes (the frames do not cover the signal). length: of the result; by default what the frames cover.
     """
     hop = _hop("istft", n_fft, hop_length)
-    x = _numeric(x, True)
+    x = _complex(x)
     terms = n_fft // 2 + 1 if onesided else n_fft
     if x.ndim not in (2, 3) or x.shape[-2] != terms:
         raise ShapeError(f"istft(): x is {list(x.shape)}; it must be [terms = {terms}, frames], or with a batch axis before")

@@ -337,10 +337,10 @@ class Optimizer(CompatibleNames, Explained):
             no_grad_set: parameters to leave as they are.
 
         Returns:
-            An empty list, and the (parameter, gradient) pairs.
+            The statements of the update in a static Program, else an empty list; and the (parameter, gradient) pairs.
         """
         if isinstance(loss, Variable):
-            return [], minimize_recorded(self, loss, startup_program, parameters, no_grad_set)
+            return minimize_recorded(self, loss, startup_program, parameters, no_grad_set)
         if not isinstance(loss, Tensor):
             raise ArgumentTypeError(message(f"minimize(): loss is a {type(loss).__name__}", "it must be a Tensor"))
         if all(p.grad is None for p in self._parameter_list):
@@ -371,10 +371,9 @@ class Optimizer(CompatibleNames, Explained):
         return self._pairs()
 
     def apply_gradients(self, params_grads: Sequence[tuple[Tensor, Tensor]]) -> list[Any]:
-        """Take the gradients of these pairs and make one step."""
+        """Take the gradients of these pairs and make one step; gives the statements of the update in a static Program."""
         if any(isinstance(grad, Variable) for _, grad in params_grads):
-            append_update(self, params_grads, default_startup_program())
-            return []
+            return append_update(self, params_grads, default_startup_program())
         for param, grad in params_grads:
             param.grad = grad
         self.step()

@@ -12,6 +12,7 @@ from ..nn.initializer import Constant
 from ..static.backward import append_backward
 from ..tensor import OPS, Parameter
 from ..tensor.program import Program, Schedule, declare_start, default_main_program, default_startup_program, running_at_once
+from ..tensor.program_block import Operator
 from ..tensor.recording import Recorder
 from ..tensor.variable import Variable
 
@@ -66,16 +67,20 @@ class RecordedStates:
         return made
 
 
-def minimize_recorded(optimizer: Any, loss: Variable, startup: Any, parameters: Any, no_grad_set: Any) -> list[tuple[Any, Any]]:
-    """Append the gradients of the loss and the update; the (parameter, gradient) pairs."""
+def minimize_recorded(
+    optimizer: Any, loss: Variable, startup: Any, parameters: Any, no_grad_set: Any
+) -> tuple[list[Operator], list[tuple[Any, Any]]]:
+    """Append the gradients of the loss and the update; the update's statements, and the (parameter, gradient) pairs."""
     chosen = parameters if parameters is not None else optimizer._parameter_list or None
     pairs = append_backward(loss, chosen, no_grad_set)
-    append_update(optimizer, pairs, startup or default_startup_program())
-    return pairs
+    return append_update(optimizer, pairs, startup or default_startup_program()), pairs
 
 
-def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Program | None) -> None:
-    """Append the update of the pairs' parameters. ``startup``: where Variables for states get their first values; None: states are tensors."""
+def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Program | None) -> list[Operator]:
+    """Append the update of the pairs' parameters; its statements.
+
+    startup: where Variables for states get their first values; None: states are tensors.
+    """
     if not pairs:
         raise ArgumentTypeError(
             message(f"{type(optimizer).__name__}: the loss depends on no trained parameter", "there is nothing to update")
@@ -95,6 +100,7 @@ def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Pro
     known = {id(p): g for p, g in zip(params, grads, strict=True)}
     everything = optimizer._parameter_list
     aligned = [known.get(id(p)) for p in everything]
+    before = len(recorder.block.ops)
     role, recorder.role = recorder.role, "optimize"
     old_states = optimizer._states_made_by
     if startup is not None:
@@ -108,6 +114,7 @@ def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Pro
     finally:
         optimizer._states_made_by = old_states
         recorder.role = role
+    return [Operator(op) for op in recorder.block.ops[before:]]
 
 
 def _plain_update(optimizer: Any) -> Any:

@@ -16,7 +16,7 @@ from .replay import FUNCTIONS, Operand, map_attribute
 from .variable import UNKNOWN, Variable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Operator:
     """A statement of a Program: its ``type``, the names of its Variables by the names of its parameters, and its attributes."""
 
@@ -134,6 +134,9 @@ class Operator:
             if results
             else f"{self.type}({', '.join(self.input_arg_names)})"
         )
+
+    def __repr__(self) -> str:
+        return f"Operator({self})"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from .autograd import no_grad
 from .build import OPS
 from .creation import share_array, to_tensor
 from .printing import format_array
+from .selected_rows import is_selected_rows
+from .selected_rows import to_dense as whole_table
 from .size import Size
 
 Tensor = _rt.Tensor
@@ -411,7 +413,7 @@ def sparse_csr_tensor(
 
 def _to_sparse_coo(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     """The elements that are not zero, by coordinates; the axes after the first ``sparse_dim`` (all by default) stay dense."""
-    return from_dense("to_sparse_coo", self, len(self.shape) if sparse_dim is None else sparse_dim)
+    return from_dense("to_sparse_coo", _to_dense(self), len(self.shape) if sparse_dim is None else sparse_dim)
 
 
 def _to_sparse_csr(self: Tensor) -> SparseTensor:
@@ -420,12 +422,12 @@ def _to_sparse_csr(self: Tensor) -> SparseTensor:
         raise ShapeError(
             message(f"to_sparse_csr(): the tensor has the shape {list(self.shape)}", "it must be [M, N] or [B, M, N]")
         )
-    return from_dense("to_sparse_csr", self, len(self.shape)).to_sparse_csr()
+    return from_dense("to_sparse_csr", _to_dense(self), len(self.shape)).to_sparse_csr()
 
 
 def _to_dense(self: Tensor) -> Tensor:
-    """The tensor itself: it is dense."""
-    return self
+    """The tensor itself where it is dense; the whole table of one that holds only some rows of it, as the gradient of a sparse embedding does."""
+    return whole_table(self) if is_selected_rows(self) else self
 
 
 def require_sparse(name: str, parameter: str, x: Any) -> SparseTensor:

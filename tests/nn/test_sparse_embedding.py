@@ -62,6 +62,17 @@ def test_its_sum_is_the_dense_gradient(options):
     np.testing.assert_allclose(dense(some.weight.grad), whole.weight.grad.numpy(), rtol=1e-6)
 
 
+def test_conversions_of_the_gradient_give_the_whole_table():
+    some, whole = table(True), table(False)
+    for layer in (some, whole):
+        backward(layer, BATCHES[0])
+    want = whole.weight.grad.numpy()
+    gradient = some.weight.grad
+    np.testing.assert_allclose(gradient.to_dense().numpy(), want, rtol=1e-6)
+    np.testing.assert_allclose(gradient.to_sparse_coo(1).to_dense().numpy(), want, rtol=1e-6)
+    np.testing.assert_allclose(gradient.to_sparse_csr().to_dense().numpy(), want, rtol=1e-6)
+
+
 def test_gradients_of_several_backwards_add_up_and_equal_rows_merge():
     layer, whole = table(True), table(False)
     for ids in BATCHES:

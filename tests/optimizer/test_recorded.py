@@ -108,6 +108,31 @@ def test_master_weights_gather_steps_too_small_for_the_parameter():
     assert abs(value.item() - (1 - 20 * 1e-4)) < 1e-3
 
 
+def test_minimize_and_apply_gradients_give_the_statements_of_the_update():
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main, paddle.static.Program()):
+            w = parameter("float32")
+            loss = (w**2).mean()
+            statements, pairs = paddle.optimizer.SGD(0.1).minimize(loss)
+            assert [s.type for s in statements] == ["sgd_step"]
+            assert pairs[0][1].name in statements[0].input_arg_names
+            assert statements[-1].op is main.global_block().ops[-1].op
+            before = len(main.global_block().ops)
+            clip = paddle.nn.ClipGradByNorm(1.0)
+            optimizer = paddle.optimizer.Adam(0.1, grad_clip=clip)
+            statements = optimizer.apply_gradients(optimizer.backward(loss))
+            assert statements[-1].type == "adam_step"
+            assert len(statements) > 1  # the clipping too
+            assert len(main.global_block().ops) > before + len(statements)  # but not the gradients
+            assert repr(statements[-1]) == f"Operator({statements[-1]})"
+    finally:
+        paddle.disable_static()
+    x = paddle.create_parameter([2], "float32")
+    assert paddle.optimizer.SGD(0.1, parameters=[x]).minimize(x.sum())[0] == []
+
+
 def test_lbfgs_in_a_program_says_why_not():
     paddle.enable_static()
     try:

@@ -285,3 +285,50 @@ def test_powers_of_many_exponents_at_once(dtype):
     with np.errstate(divide="ignore"):
         want = x.numpy().astype("float64") ** y.numpy()
     np.testing.assert_allclose((x**y).numpy(), want, rtol=3e-7)
+
+
+TRANSFORMS = ["fft", "ifft", "fft2", "ifft2", "fftn", "ifftn"]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_transform_of_real_numbers_has_conjugate_pairs_to_the_last_bit(name, dtype):
+    x = np.random.default_rng(3).standard_normal((5, 6, 7)).astype(dtype)
+    found = getattr(paddle.fft, name)(paddle.to_tensor(x)).numpy()
+    axes = {"t": (2,), "2": (1, 2), "n": (0, 1, 2)}[name[-1]]
+    mirrored = found
+    for axis in axes:
+        mirrored = np.roll(np.flip(mirrored, axis), 1, axis)
+    np.testing.assert_array_equal(found[..., 1:], mirrored.conj()[..., 1:])  # only terms off the last axis' zero are filled in
+    np.testing.assert_allclose(found, getattr(np.fft, name)(x.astype("float64")), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "ihfft"])
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+def test_terms_that_stand_alone_keep_an_imaginary_part_of_plain_zero(name, norm):
+    found = getattr(paddle.fft, name)(paddle.to_tensor([10.0, -5.0, 0.0, -1.0, 0.0, -5.0]), norm=norm).numpy()
+    assert not np.signbit(found[[0, 3]].imag).any()
+    assert not found.imag[[0, 3]].any()
+
+
+def test_normalising_a_transform_keeps_infinite_terms():
+    found = paddle.fft.ifft(paddle.to_tensor([INF, 0.0, 0.0, 0.0]), norm="ortho").numpy()
+    assert np.isposinf(found[0].real)
+    assert found[0].imag == 0
+
+
+@pytest.mark.parametrize("name", ["fft2", "ifftn", "ihfft"])
+def test_gradients_of_transforms_of_real_numbers_are_real(name):
+    x = paddle.to_tensor(np.random.default_rng(4).standard_normal((3, 4)), stop_gradient=False)
+    weight = np.random.default_rng(5).standard_normal(getattr(np.fft, name)(x.numpy()).shape)
+    weighted = getattr(paddle.fft, name)(x) * paddle.to_tensor(weight * (1 + 2j))
+    weighted.real().sum().backward()
+    assert x.grad.dtype == paddle.float64
+    step = 1e-6
+    for place in [(0, 0), (1, 2), (2, 3)]:
+        moved = x.numpy().copy()
+        moved[place] += step
+        there = (getattr(np.fft, name)(moved) * weight * (1 + 2j)).real.sum()
+        moved[place] -= 2 * step
+        back = (getattr(np.fft, name)(moved) * weight * (1 + 2j)).real.sum()
+        assert abs((there - back) / (2 * step) - x.grad.numpy()[place]) < 1e-6

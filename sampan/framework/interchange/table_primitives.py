@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...base import dtypes
+
 PRIMITIVE_WRITERS: dict[str, Callable[..., Any]] = {}
 
 
@@ -365,21 +367,26 @@ def triangular_solve(emit: Any, a: Any, b: Any, upper: bool, unit: bool) -> Any:
     return emit("triangular_solve", {"X": a, "Y": b}, {"upper:b": upper, "transpose:b": False, "unitriangular:b": unit})
 
 
+def _transform(axes: Sequence[int], inverse: bool) -> dict[str, Any]:
+    """The attributes of a transform that divides by nothing."""
+    return {"axes:L": list(axes), "normalization:s": "forward" if inverse else "backward", "forward:b": not inverse}
+
+
 @primitive("fft_c2c")
 def fft_c2c(emit: Any, x: Any, axes: Any, inverse: bool) -> Any:
-    how = "forward" if inverse else "backward"  # neither divides
-    return emit("fft_c2c", {"X": x}, {"axes:L": list(axes), "normalization:s": how, "forward:b": not inverse})
+    if dtypes.is_complex(x.dtype):
+        return emit("fft_c2c", {"X": x}, _transform(axes, inverse))
+    return emit("fft_r2c", {"X": x}, {**_transform(axes, inverse), "onesided:b": False})
 
 
 @primitive("fft_r2c")
-def fft_r2c(emit: Any, x: Any, axis: int) -> Any:
-    return emit("fft_r2c", {"X": x}, {"axes:L": [axis], "normalization:s": "backward", "forward:b": True, "onesided:b": True})
+def fft_r2c(emit: Any, x: Any, axis: int, inverse: bool) -> Any:
+    return emit("fft_r2c", {"X": x}, {**_transform([axis], inverse), "onesided:b": True})
 
 
 @primitive("fft_c2r")
 def fft_c2r(emit: Any, x: Any, axis: int, n: int) -> Any:
-    attributes = {"axes:L": [axis], "normalization:s": "forward", "forward:b": False, "last_dim_size:l": n}
-    return emit("fft_c2r", {"X": x}, attributes)
+    return emit("fft_c2r", {"X": x}, {**_transform([axis], True), "last_dim_size:l": n})
 
 
 @primitive("sort")

@@ -17,24 +17,51 @@ from .views import full, iota
 
 def _infer_c2c(op: Op) -> list[Type]:
     x = op.inputs[0]
-    return [(require_kind(op, "c", x.dtype), x.shape)]
+    if require_kind(op, "fc", x.dtype) in ("float16", "bfloat16"):
+        raise ShapeError(f"fft_c2c: {x.dtype} has no transform; cast to float32 first")
+    return [(dtypes.complex_of(x.dtype), x.shape)]
 
 
 @primitive("host", _infer_c2c, name="fft_c2c")
 def _c2c(x: Array, axes: tuple[int, ...], inverse: bool) -> Array:
     if not x.size:
-        return x
+        return x.astype(dtypes.complex_of(x.dtype.name))
+    if x.dtype.kind == "f":
+        return _whole(_half(x, axes, inverse), axes, x.shape[axes[-1]])
     return scipy_fft.ifftn(x, axes=axes, norm="forward") if inverse else scipy_fft.fftn(x, axes=axes)
 
 
+def _half(x: Array, axes: tuple[int, ...], inverse: bool) -> Array:
+    """The first N // 2 + 1 terms along the last of the axes, of a real x."""
+    return scipy_fft.ihfftn(x, axes=axes, norm="forward") if inverse else scipy_fft.rfftn(x, axes=axes)
+
+
+def _whole(half: Array, axes: tuple[int, ...], n: int) -> Array:
+    """All n terms along the last axis: those after the half are the conjugates of those at the negative places of every axis.
+
+    SciPy's own filling also conjugates the terms that stand alone, which gives real ones an imaginary part of -0.
+    """
+    last = axes[-1]
+    rest = half.take(range(n - half.shape[last], 0, -1), last)
+    for axis in axes[:-1]:
+        rest = np.roll(np.flip(rest, axis), 1, axis)
+    return np.concatenate([half, rest.conj()], last)
+
+
 def fft_c2c(x: Value, axes: tuple[int, ...], inverse: bool) -> Value:
-    """sum x[n] exp(-2 pi i k n / N) over the axes; with + for the inverse."""
-    return append("fft_c2c", x, axes=tuple(axes), inverse=inverse) if axes else x
+    """sum x[n] exp(-2 pi i k n / N) over the axes; with + for the inverse.
+
+    A real x costs half of a complex one; half of the terms along the last axis are the conjugates of the others, to the last bit.
+    """
+    if not axes:
+        return x if dtypes.is_complex(x.dtype) else make_complex(x, mul(x, 0))
+    return append("fft_c2c", x, axes=tuple(axes), inverse=inverse)
 
 
 @gradient_of("fft_c2c")
 def _c2c_gradient(op: Op, g: Value) -> Gradients:
-    return (fft_c2c(g, op.attributes["axes"], not op.attributes["inverse"]),)
+    back = fft_c2c(g, op.attributes["axes"], not op.attributes["inverse"])
+    return (back if dtypes.is_complex(op.inputs[0].dtype) else real(back),)
 
 
 def _no_terms(x: Array, axis: int, n: int, dtype: str) -> Array:
@@ -49,20 +76,22 @@ def _infer_r2c(op: Op) -> list[Type]:
 
 
 @primitive("host", _infer_r2c, name="fft_r2c")
-def _r2c(x: Array, axis: int) -> Array:
-    return scipy_fft.rfft(x, axis=axis) if x.size else _no_terms(x, axis, x.shape[axis] // 2 + 1, dtypes.complex_of(x.dtype.name))
+def _r2c(x: Array, axis: int, inverse: bool) -> Array:
+    if not x.size:
+        return _no_terms(x, axis, x.shape[axis] // 2 + 1, dtypes.complex_of(x.dtype.name))
+    return _half(x, (axis,), inverse)
 
 
-def fft_r2c(x: Value, axis: int) -> Value:
-    """The first N // 2 + 1 terms of a real x's transform along the axis."""
-    return append("fft_r2c", x, axis=axis)
+def fft_r2c(x: Value, axis: int, inverse: bool = False) -> Value:
+    """The first N // 2 + 1 terms of a real x's transform along the axis; inverse: with + in the exponent."""
+    return append("fft_r2c", x, axis=axis, inverse=inverse)
 
 
 @gradient_of("fft_r2c")
 def _r2c_gradient(op: Op, g: Value) -> Gradients:
     x, axis = op.inputs[0], op.attributes["axis"]
     high = tuple(x.shape[axis] - g.shape[axis] if k == axis else 0 for k in range(x.ndim))
-    return (real(fft_c2c(pad(g, (0,) * x.ndim, high), (axis,), True)),)
+    return (real(fft_c2c(pad(g, (0,) * x.ndim, high), (axis,), not op.attributes["inverse"])),)
 
 
 def _infer_c2r(op: Op) -> list[Type]:
