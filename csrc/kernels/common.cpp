@@ -183,12 +183,19 @@ std::unique_ptr<NativeOp> make_widened(const NativeFactory& inner, const NativeC
 
 bool has_wide_registers() {
 #if defined(__x86_64__)
-  static const bool is_wide = __builtin_cpu_supports("avx512f");
+  static const bool is_wide = __builtin_cpu_supports("x86-64-v4");
   return is_wide;
 #else
-  return true;
+  return false;
 #endif
 }
+
+#if defined(__x86_64__)
+bool detail::has_level_3() {
+  static const bool is_there = __builtin_cpu_supports("x86-64-v3");
+  return is_there;
+}
+#endif
 
 std::unique_ptr<NativeOp> make_nothing() { return std::make_unique<NothingOp>(); }
 

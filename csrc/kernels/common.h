@@ -196,9 +196,6 @@ class Block {
   char* data_;
 };
 
-// Whether the processor has 512-bit registers, where oneDNN's code is far ahead of the 256-bit loops here.
-bool has_wide_registers();
-
 inline size_t align64(size_t n) { return (n + 63) & ~size_t{63}; }
 
 // Runs an op on operands of other layouts (equal shapes; float32 for 16-bit floats, or other strides): inputs are converted before, outputs after, in scratch.

@@ -32,13 +32,9 @@ struct Geometry {
 };
 
 // What `count` pixels from `first` on add to the image: products [count, product_width].
+template <int kBytes>
 SAMPAN_INLINE void multiply(const Geometry& g, const float* grad, const float* panels, int64_t count, float* products) {
-  for (int64_t p = 0; p < g.panels(); ++p)
-    for (int64_t m = 0, left = (count + kTileRows - 1) / kTileRows, rows; m < count; m += rows, --left) {
-      rows = (count - m + left - 1) / left;
-      tile_rows<float>(static_cast<int>(rows), g.filters, grad + m * g.filters, g.filters, 1, panels + p * kWidth * g.filters, kWidth, products + m * g.product_width() + p * kWidth,
-                       g.product_width(), false, false);
-    }
+  tile_panels<float, kBytes>(count, g.panels(), g.filters, grad, g.filters, 1, panels, kWidth, kWidth * g.filters, products, g.product_width(), kWidth, false, false);
 }
 
 // Numbers beyond a run are not its own and are left as they are: what stands there in the products may be NaN.
@@ -63,12 +59,14 @@ SAMPAN_INLINE void spread(const Geometry& g, int64_t first, int64_t count, const
 }
 
 // One image. padded: with zeros to begin with.
-SAMPAN_CLONES void spread_image(const Geometry& g, const float* grad, const float* panels, float* products, float* padded) {
-  for (int64_t first = 0; first < g.rows * g.columns; first += kPixels) {
-    const int64_t count = std::min(kPixels, g.rows * g.columns - first);
-    multiply(g, grad + first * g.filters, panels, count, products);
-    spread(g, first, count, products, padded);
-  }
+void spread_image(const Geometry& g, const float* grad, const float* panels, float* products, float* padded) {
+  with_registers([&](auto bytes) SAMPAN_INLINED {
+    for (int64_t first = 0; first < g.rows * g.columns; first += kPixels) {
+      const int64_t count = std::min(kPixels, g.rows * g.columns - first);
+      multiply<bytes.value>(g, grad + first * g.filters, panels, count, products);
+      spread(g, first, count, products, padded);
+    }
+  });
 }
 
 class SpreadWeights final : public NativeOp {

@@ -175,8 +175,8 @@ SAMPAN_CLONES void multiply(const Geometry& g, const float* x, const float* grad
         }
         for (int64_t i = 0; i < groups.count; ++i) {
           const int64_t m = groups.begin[i], height = groups.begin[i + 1] - m;
-          tile_rows<float>(static_cast<int>(height), depth, space.filters + i * (depth + 1) * kTileRows, 1, kTileRows, panel, g.is_gathered ? row : kPanel,
-                           to + (f + m - part.first_filter) * step + (p - part.first_panel) * kPanel, step, b > 0, false);
+          tile_rows<float, kVectorBytes>(height, 1, depth, space.filters + i * (depth + 1) * kTileRows, 1, kTileRows, panel, g.is_gathered ? row : kPanel, 0,
+                           to + (f + m - part.first_filter) * step + (p - part.first_panel) * kPanel, step, 0, b > 0, false);
         }
       }
     }

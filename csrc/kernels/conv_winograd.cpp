@@ -44,6 +44,9 @@ struct Geometry {
     tiles = batch * tile_rows * tile_columns;
   }
   int64_t panels() const { return filters / kPanel; }
+  // From entry to entry of `count` transformed rows: a line more than they take, since multiples of a page would fall on the same few places of the caches.
+  static int64_t step(int64_t count, int64_t width) { return count * width + kPanel; }
+  size_t weight_bytes() const { return static_cast<size_t>(kEntries * step(channels, filters)) * 4; }
   double cost_ns() const { return kEntries * static_cast<double>(channels) * static_cast<double>(filters) * kMultiplicationNs; }
 };
 
@@ -116,7 +119,7 @@ SAMPAN_CLONES void transform_results(const Geometry& g, const float* from, int64
 
 // A dy A': the tiles [begin, end) of the result's gradient, as panels: [entry][panel][tile][kPanel], `all` tiles in one panel.
 SAMPAN_CLONES void transform_gradients(const Geometry& g, const float* grad, int64_t begin, int64_t end, int64_t first, int64_t all, float* to) {
-  const int64_t entry = g.filters * all;
+  const int64_t entry = g.step(all, g.filters);
   for (int64_t t = begin; t < end; ++t) {
     const Tile tile(g, t);
     const bool has_row = tile.row + 1 < g.rows, has_column = tile.column + 1 < g.columns;
@@ -148,7 +151,7 @@ struct WeightStrides {
 
 // G g G' of the panels [begin, end): [entry][panel][channel][kPanel]. is_turned: windows are read backwards.
 SAMPAN_CLONES void transform_weights(const Geometry& g, const float* weights, const WeightStrides& w, bool is_turned, int64_t begin, int64_t end, float* to) {
-  const int64_t entry = g.channels * g.filters;
+  const int64_t entry = g.step(g.channels, g.filters);
   for (int64_t panel = begin; panel < end; ++panel)
     for (int64_t c = 0; c < g.channels; ++c) {
       float taps[9][kPanel];
@@ -175,7 +178,7 @@ SAMPAN_CLONES void transform_weights(const Geometry& g, const float* weights, co
 
 // G' u G of the panels [begin, end) into the gradient of the weights.
 SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const WeightStrides& w, int64_t begin, int64_t end, float* weights) {
-  const int64_t entry = g.channels * g.filters;
+  const int64_t entry = g.step(g.channels, g.filters);
   for (int64_t panel = begin; panel < end; ++panel)
     for (int64_t c = 0; c < g.channels; ++c) {
       float taps[9][kPanel];
@@ -201,35 +204,37 @@ SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const We
 }
 
 // Panels [begin, end) of all entries, counted through: results [entry][tile][filter] of `count` tiles.
-SAMPAN_CLONES void multiply(const Geometry& g, const float* windows, const float* weights, int64_t count, int64_t begin, int64_t end, float* results) {
-  for (int64_t p = begin; p < end; ++p) {
-    const int64_t entry = p / g.panels(), panel = p % g.panels();
-    const float* a = windows + entry * count * g.channels;
-    const float* b = weights + p * g.channels * kPanel;
-    float* to = results + entry * count * g.filters + panel * kPanel;
-    for (int64_t c = 0; c < g.channels; c += kTileDepth) {
-      const int64_t depth = std::min(kTileDepth, g.channels - c);
-      for (int64_t t = 0, left = (count + kTileRows - 1) / kTileRows, rows; t < count; t += rows, --left) {
-        rows = (count - t + left - 1) / left;
-        tile_rows<float>(static_cast<int>(rows), depth, a + t * g.channels + c, g.channels, 1, b + c * kPanel, kPanel, to + t * g.filters, g.filters, c > 0, false);
-      }
+void multiply(const Geometry& g, const float* windows, const float* weights, int64_t count, int64_t begin, int64_t end, float* results) {
+  with_registers([&](auto bytes) SAMPAN_INLINED {
+    for (int64_t p = begin, panels; p < end; p += panels) {
+      const int64_t entry = p / g.panels(), panel = p % g.panels();
+      panels = std::min(kPanelsAtOnce<bytes.value>, std::min(end - p, g.panels() - panel));
+      const float* a = windows + entry * g.step(count, g.channels);
+      const float* b = weights + entry * g.step(g.channels, g.filters) + panel * g.channels * kPanel;
+      float* to = results + entry * g.step(count, g.filters) + panel * kPanel;
+      for (int64_t c = 0; c < g.channels; c += kTileDepth)
+        tile_panels<float, bytes.value>(count, panels, std::min(kTileDepth, g.channels - c), a + c, g.channels, 1, b + c * kPanel, kPanel, g.channels * kPanel, to, g.filters, kPanel,
+                                        c > 0, false);
     }
-  }
+  });
 }
 
 // Panels [begin, end) of all entries: sums over `count` tiles of windows [entry][block of kLane channels][tile][kLane] by gradients [entry][panel][tile][kPanel].
-SAMPAN_CLONES void accumulate(const Geometry& g, const float* windows, const float* gradients, int64_t count, bool is_begun, int64_t begin, int64_t end, float* sums) {
-  constexpr int kRows = static_cast<int>(kLane) / 2;
-  for (int64_t p = begin; p < end; ++p) {
-    const float* a = windows + p / g.panels() * count * g.channels;
-    const float* b = gradients + p * count * kPanel;
-    float* to = sums + p * g.channels * kPanel;
-    for (int64_t t = 0; t < count; t += kTileDepth) {
-      const int64_t depth = std::min(kTileDepth, count - t);
-      for (int64_t c = 0; c < g.channels; c += kRows)
-        tile<float, kRows>(depth, a + (c / kLane * count + t) * kLane + c % kLane, 1, kLane, b + t * kPanel, kPanel, to + c * kPanel, kPanel, is_begun || t > 0, false);
+void accumulate(const Geometry& g, const float* windows, const float* gradients, int64_t count, bool is_begun, int64_t begin, int64_t end, float* sums) {
+  with_registers([&](auto bytes) SAMPAN_INLINED {
+    constexpr int64_t kRows = bytes.value == kWideBytes ? kLane : kLane / 2;
+    for (int64_t p = begin, panels; p < end; p += panels) {
+      const int64_t entry = p / g.panels(), panel = p % g.panels();
+      panels = std::min(kPanelsAtOnce<bytes.value>, std::min(end - p, g.panels() - panel));
+      const float* a = windows + entry * g.step(count, g.channels);
+      const float* b = gradients + entry * g.step(count, g.filters) + panel * count * kPanel;
+      float* to = sums + entry * g.step(g.channels, g.filters) + panel * g.channels * kPanel;
+      for (int64_t t = 0; t < count; t += kTileDepth)
+        for (int64_t c = 0; c < g.channels; c += kRows)
+          tile_rows<float, bytes.value>(kRows, panels, std::min(kTileDepth, count - t), a + (c / kLane * count + t) * kLane + c % kLane, 1, kLane, b + t * kPanel, kPanel, count * kPanel,
+                                        to + c * kPanel, kPanel, g.channels * kPanel, is_begun || t > 0, false);
     }
-  }
+  });
 }
 
 class WinogradWeights final : public NativeOp {
@@ -255,7 +260,7 @@ class Winograd final : public NativeOp {
     chunk_ = std::min(g.tiles, std::clamp<int64_t>(kChunkBytes / tile_bytes, 48, 96) / kTileRows * kTileRows);
   }
 
-  size_t scratch_bytes() const override { return weights_ ? static_cast<size_t>(kEntries * g_.channels * g_.filters) * 4 : 0; }
+  size_t scratch_bytes() const override { return weights_ ? g_.weight_bytes() : 0; }
 
   void run(char* const* buffers, char* scratch) const override {
     const float *image = reinterpret_cast<const float*>(buffers[0]), *weights = reinterpret_cast<const float*>(weights_ ? scratch : buffers[1]);
@@ -268,22 +273,22 @@ class Winograd final : public NativeOp {
         const Space space(g_, chunk_);
         for (int64_t k = begin; k < end; ++k) {
           const int64_t first = k * chunk_, count = std::min(chunk_, g_.tiles - first);
-          transform_images(g_, image, space.zeros, first, first + count, space.windows, count * g_.channels, g_.channels, kLane);
+          transform_images(g_, image, space.zeros, first, first + count, space.windows, g_.step(count, g_.channels), g_.channels, kLane);
           multiply(g_, space.windows, weights, count, 0, kEntries * g_.panels(), space.results);
-          transform_results(g_, space.results, count * g_.filters, first, first + count, out);
+          transform_results(g_, space.results, g_.step(count, g_.filters), first, first + count, out);
         }
       });
     } else {
       // Few tiles: the threads share the transforms and the products of all of them.
       const Space space(g_, g_.tiles);
-      const int64_t step = g_.tiles * g_.channels;
+      const int64_t step = g_.step(g_.tiles, g_.channels);
       parallel_for(g_.tiles, static_cast<double>(g_.channels) * 5, [&](int64_t begin, int64_t end) {
         transform_images(g_, image, space.zeros, begin, end, space.windows + begin * g_.channels, step, g_.channels, kLane);
       });
       parallel_for(kEntries * g_.panels(), g_.cost_ns() * static_cast<double>(g_.tiles) / static_cast<double>(kEntries * g_.panels()),
                    [&](int64_t begin, int64_t end) { multiply(g_, space.windows, weights, g_.tiles, begin, end, space.results); });
       parallel_for(g_.tiles, static_cast<double>(g_.filters) * 4, [&](int64_t begin, int64_t end) {
-        transform_results(g_, space.results + begin * g_.filters, g_.tiles * g_.filters, begin, end, out);
+        transform_results(g_, space.results + begin * g_.filters, g_.step(g_.tiles, g_.filters), begin, end, out);
       });
     }
     if (!epilogue_.empty()) epilogue_.run(buffers + 2, buffers[operands_ - 1]);
@@ -294,8 +299,8 @@ class Winograd final : public NativeOp {
     Block block;
     float *zeros, *windows, *results;
     Space(const Geometry& g, int64_t tiles)
-        : block(static_cast<size_t>(kLane + kEntries * tiles * (g.channels + g.filters)) * 4),
-          zeros(block.as<float>()), windows(zeros + kLane), results(windows + kEntries * tiles * g.channels) {
+        : block(static_cast<size_t>(kLane + kEntries * (g.step(tiles, g.channels) + g.step(tiles, g.filters))) * 4),
+          zeros(block.as<float>()), windows(zeros + kLane), results(windows + kEntries * g.step(tiles, g.channels)) {
       std::fill_n(zeros, kLane, 0.f);
     }
   };
@@ -316,21 +321,21 @@ class WinogradGradient final : public NativeOp {
 
   // Sums, then a chunk's windows and gradients.
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(kEntries * (g_.channels * g_.filters + chunk_ * (g_.channels + g_.filters)) + kLane) * 4;
+    return g_.weight_bytes() + static_cast<size_t>(kEntries * (g_.step(chunk_, g_.channels) + g_.step(chunk_, g_.filters)) + kLane) * 4;
   }
 
   void run(char* const* buffers, char* scratch) const override {
     const float *image = reinterpret_cast<const float*>(buffers[0]), *grad = reinterpret_cast<const float*>(buffers[1]);
     float* sums = reinterpret_cast<float*>(scratch);
-    float* windows = sums + kEntries * g_.channels * g_.filters;
-    float* gradients = windows + kEntries * chunk_ * g_.channels;
-    float* zeros = gradients + kEntries * chunk_ * g_.filters;
+    float* windows = sums + kEntries * g_.step(g_.channels, g_.filters);
+    float* gradients = windows + kEntries * g_.step(chunk_, g_.channels);
+    float* zeros = gradients + kEntries * g_.step(chunk_, g_.filters);
     std::fill_n(zeros, kLane, 0.f);
     const int64_t products = kEntries * g_.panels();
     for (int64_t first = 0; first < g_.tiles; first += chunk_) {
       const int64_t count = std::min(chunk_, g_.tiles - first);
       parallel_for(count, static_cast<double>(g_.channels + g_.filters) * 5, [&](int64_t begin, int64_t end) {
-        transform_images(g_, image, zeros, first + begin, first + end, windows + begin * kLane, count * g_.channels, kLane, count * kLane);
+        transform_images(g_, image, zeros, first + begin, first + end, windows + begin * kLane, g_.step(count, g_.channels), kLane, count * kLane);
         transform_gradients(g_, grad, first + begin, first + end, first, count, gradients);
       });
       parallel_for(products, g_.cost_ns() * static_cast<double>(count) / static_cast<double>(products),
@@ -362,7 +367,7 @@ class WinogradGradient final : public NativeOp {
 }  // namespace
 
 bool suits_winograd(const ConvShape& s, const Layout& x, const Layout& out) {
-  if (s.dtype != DType::k_float32 || s.spatial != 2 || s.groups != 1 || has_wide_registers()) return false;
+  if (s.dtype != DType::k_float32 || s.spatial != 2 || s.groups != 1) return false;
   if (!is_channels_last(x) || !is_channels_last(out)) return false;
   for (size_t d = 0; d < 2; ++d)
     if (s.kernel[d] != 3 || s.strides[d] != 1 || s.dilations[d] != 1 || s.padding_low[d] > 2 || s.padding_high[d] > 2) return false;
@@ -370,7 +375,7 @@ bool suits_winograd(const ConvShape& s, const Layout& x, const Layout& out) {
   return s.batch > 0 && s.out[0] >= 4 && s.out[1] >= 4;
 }
 
-size_t winograd_weight_bytes(const ConvShape& s) { return static_cast<size_t>(kEntries * s.in_channels * s.out_channels) * 4; }
+size_t winograd_weight_bytes(const ConvShape& s) { return Geometry(s, ConvDirection::kForward).weight_bytes(); }
 
 std::unique_ptr<NativeOp> make_conv_winograd(const NativeCall& call, const ConvShape& shape, ConvDirection direction, bool packed, Epilogue epilogue) {
   const Geometry g(shape, direction);

@@ -13,9 +13,9 @@ template <class T>
 constexpr int64_t kBlockColumns = 16 * kTileColumns<T>;  // kTileDepth x this is half of a 512 KiB L2
 
 // Rows [m0, m1) and columns [n0, n1) of C.
-template <class T>
+template <class T, int kBytes>
 SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-  constexpr int64_t kWidth = kTileColumns<T>;
+  constexpr int64_t kWidth = kTileColumns<T>, kRows = kMostTileRows<kBytes>;
   const int64_t most_columns = std::min(kBlockColumns<T>, (n1 - n0 + kWidth - 1) / kWidth * kWidth), most_depth = std::min(kTileDepth, g.k);
   // B is read in place where its rows are contiguous and few rows of A would use a packed copy.
   const bool in_place_b = g.b_column == 1 && (m1 - m0 <= 4 * kTileRows || (n1 - n0) * g.b_row <= 4096);
@@ -26,7 +26,7 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
   T* packed_a = nullptr;
   if (needs_packed_b || pack_a) {
     const size_t b_items = needs_packed_b ? static_cast<size_t>(most_columns * most_depth) : 0;
-    packed_b = reinterpret_cast<T*>(thread_scratch((b_items + static_cast<size_t>(kTileRows * most_depth)) * sizeof(T)));
+    packed_b = reinterpret_cast<T*>(thread_scratch((b_items + static_cast<size_t>(kRows * most_depth)) * sizeof(T)));
     packed_a = packed_b + b_items;
   }
   for (int64_t nb = n0; nb < n1; nb += kBlockColumns<T>) {
@@ -37,29 +37,34 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
       const T* b = g.b + kb * g.b_row + nb * g.b_column;
       const int64_t whole = in_place_b ? columns / kWidth * kWidth : 0;  // columns read in place
       if (whole < columns) pack_columns(b + whole * g.b_column, g.b_row, g.b_column, depth, columns - whole, packed_b);
-      for (int64_t m = m0, left = (m1 - m0 + kTileRows - 1) / kTileRows, rows; m < m1; m += rows, --left) {
+      const int64_t panels = (columns + kWidth - 1) / kWidth, straight = g.c_column == 1 ? columns / kWidth : 0;
+      for (int64_t m = m0, left = (m1 - m0 + kRows - 1) / kRows, rows; m < m1; m += rows, --left) {
         // Even shares: eight rows are 4 + 4, since tiles of few rows cannot hide the latency of their chains.
         rows = (m1 - m + left - 1) / left;
         const T* a = g.a + m * g.a_row + kb * g.a_column;
         int64_t a_row = g.a_row, a_column = g.a_column;
         if (pack_a) {
           for (int64_t k = 0; k < depth; ++k)
-            for (int r = 0; r < rows; ++r) packed_a[k * kTileRows + r] = a[r * a_row + k * a_column];
+            for (int r = 0; r < rows; ++r) packed_a[k * kRows + r] = a[r * a_row + k * a_column];
           a = packed_a;
           a_row = 1;
-          a_column = kTileRows;
+          a_column = kRows;
         }
         T* c = g.c + m * g.c_row + nb * g.c_column;
-        for (int64_t n = 0; n < columns; n += kWidth) {
+        for (int64_t p = 0, count; p < panels; p += count) {
+          const int64_t n = p * kWidth;
           const bool direct = n < whole;
           const T* panel = direct ? b + n : packed_b + (n - whole) * depth;
-          const int64_t panel_row = direct ? g.b_row : kWidth, width = std::min(kWidth, columns - n);
+          const int64_t panel_row = direct ? g.b_row : kWidth, next = direct ? kWidth : kWidth * depth;
           T* to = c + n * g.c_column;
-          if (width == kWidth && g.c_column == 1) {
-            tile_rows<T>(static_cast<int>(rows), depth, a, a_row, a_column, panel, panel_row, to, g.c_row, accumulate, g.subtract);
+          if (p < straight) {
+            count = std::min(kPanelsAtOnce<kBytes>, (direct ? whole / kWidth : straight) - p);
+            tile_rows<T, kBytes>(rows, count, depth, a, a_row, a_column, panel, panel_row, next, to, g.c_row, kWidth, accumulate, g.subtract);
           } else {
-            T edge[kTileRows * kWidth];
-            tile_rows<T>(static_cast<int>(rows), depth, a, a_row, a_column, panel, panel_row, edge, kWidth, false, g.subtract);
+            count = 1;
+            const int64_t width = std::min(kWidth, columns - n);
+            T edge[kRows * kWidth];
+            tile_rows<T, kBytes>(rows, 1, depth, a, a_row, a_column, panel, panel_row, 0, edge, kWidth, 0, false, g.subtract);
             for (int r = 0; r < rows; ++r)
               for (int64_t j = 0; j < width; ++j) {
                 T* e = to + r * g.c_row + j * g.c_column;
@@ -160,19 +165,16 @@ SAMPAN_INLINE void combine_rows(const Gemm<T>& g, int64_t n0, int64_t n1) {
 enum class Form { kBlock, kDots, kRow };
 
 template <class T>
-SAMPAN_INLINE void part(const Gemm<T>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-  if (form == Form::kDots)
-    dots(g, n0, n1);
-  else if (form == Form::kRow)
-    combine_rows(g, n0, n1);
-  else
-    block(g, m0, m1, n0, n1);
+void run_part(const Gemm<T>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+  with_registers([&](auto bytes) SAMPAN_INLINED {
+    if (form == Form::kDots)
+      dots(g, n0, n1);
+    else if (form == Form::kRow)
+      combine_rows(g, n0, n1);
+    else
+      block<T, bytes.value>(g, m0, m1, n0, n1);
+  });
 }
-
-SAMPAN_CLONES void run_part(const Gemm<float>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
-SAMPAN_CLONES void run_part(const Gemm<double>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
-SAMPAN_CLONES void run_part(const Gemm<uint32_t>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
-SAMPAN_CLONES void run_part(const Gemm<uint64_t>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) { part(g, form, m0, m1, n0, n1); }
 
 template <class T>
 void gemm_any(Gemm<T> g) {
@@ -198,7 +200,7 @@ void gemm_any(Gemm<T> g) {
   if (ns < kParallelThresholdNs) return run_part(g, form, 0, g.m, 0, g.n);
   // Pieces are whole tiles, so that the split never changes a result.
   const bool by_rows = form == Form::kBlock && g.m >= g.n;
-  const int64_t step = by_rows ? kTileRows : form == Form::kDots ? 3 * 4 : kTileColumns<T>, size = by_rows ? g.m : g.n, units = (size + step - 1) / step;
+  const int64_t step = by_rows ? kMostTileRows<kWideBytes> : form == Form::kDots ? 3 * 4 : kTileColumns<T>, size = by_rows ? g.m : g.n, units = (size + step - 1) / step;
   parallel_for(units, ns / static_cast<double>(units), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * step, last = std::min(end * step, size);
     if (by_rows)
@@ -209,38 +211,36 @@ void gemm_any(Gemm<T> g) {
 }
 
 // Rows [m0, m1) and panels [p0, p1) of C. A block of A stays in L2 while the panels pass, each panel's piece in L1 while the rows do.
-SAMPAN_CLONES void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
-  constexpr int64_t kWidth = kTileColumns<float>, kBlockRows = 32 * kTileRows;
+template <int kBytes>
+SAMPAN_INLINE void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
+  constexpr int64_t kWidth = kTileColumns<float>, kBlockRows = 32 * kTileRows, kRows = kMostTileRows<kBytes>;
+  const int64_t whole = std::min(p1, g.n / kWidth);
   for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
     const int64_t depth = std::min(kTileDepth, g.k - kb);
     const bool accumulate = g.accumulate || kb > 0;
     for (int64_t mb = m0; mb < m1; mb += kBlockRows) {
       const int64_t end = std::min(m1, mb + kBlockRows);
-      for (int64_t p = p0; p < p1; ++p) {
-        const float* panel = g.b + (p * g.k + kb) * kWidth;
-        const int64_t width = std::min(kWidth, g.n - p * kWidth);
-        for (int64_t m = mb, left = (end - mb + kTileRows - 1) / kTileRows, rows; m < end; m += rows, --left) {
-          rows = (end - m + left - 1) / left;
-          const float* a = g.a + m * g.a_row + kb * g.a_column;
-          float* c = g.c + m * g.c_row + p * kWidth;
-          if (width == kWidth) {
-            tile_rows<float>(static_cast<int>(rows), depth, a, g.a_row, g.a_column, panel, kWidth, c, g.c_row, accumulate, false);
-            continue;
-          }
-          float edge[kTileRows * kWidth];
-          tile_rows<float>(static_cast<int>(rows), depth, a, g.a_row, g.a_column, panel, kWidth, edge, kWidth, false, false);
-          for (int r = 0; r < rows; ++r)
-            for (int64_t j = 0; j < width; ++j) c[r * g.c_row + j] = accumulate ? c[r * g.c_row + j] + edge[r * kWidth + j] : edge[r * kWidth + j];
-        }
+      const float *a = g.a + kb * g.a_column, *b = g.b + kb * kWidth;
+      tile_panels<float, kBytes>(end - mb, whole - p0, depth, a + mb * g.a_row, g.a_row, g.a_column, b + p0 * g.k * kWidth, kWidth, g.k * kWidth, g.c + mb * g.c_row + p0 * kWidth,
+                                 g.c_row, kWidth, accumulate, false);
+      if (whole == p1) continue;
+      for (int64_t m = mb; m < end; m += kRows) {
+        const int64_t rows = std::min(kRows, end - m), width = g.n - whole * kWidth;
+        float edge[kRows * kWidth];
+        tile_rows<float, kBytes>(rows, 1, depth, a + m * g.a_row, g.a_row, g.a_column, b + whole * g.k * kWidth, kWidth, 0, edge, kWidth, 0, false, false);
+        float* c = g.c + m * g.c_row + whole * kWidth;
+        for (int r = 0; r < rows; ++r)
+          for (int64_t j = 0; j < width; ++j) c[r * g.c_row + j] = accumulate ? c[r * g.c_row + j] + edge[r * kWidth + j] : edge[r * kWidth + j];
       }
     }
   }
 }
 
 // At most two strips of rows: B is read from memory in one stream, which goes on while the second strip's panel comes from L1.
-SAMPAN_CLONES void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
-  constexpr int64_t kWidth = kTileColumns<float>;
-  const int64_t first = g.m > kTileRows ? (g.m + 1) / 2 : 0, last = g.m - first;
+template <int kBytes>
+SAMPAN_INLINE void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
+  constexpr int64_t kWidth = kTileColumns<float>, kRows = kMostTileRows<kBytes>;
+  const int64_t first = g.m > kRows ? (g.m + 1) / 2 : 0, last = g.m - first;
   for (int64_t p = p0; p < p1; ++p) {
     const int64_t width = std::min(kWidth, g.n - p * kWidth);
     float edge[2 * kTileRows * kWidth];
@@ -252,8 +252,8 @@ SAMPAN_CLONES void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
       const int64_t depth = std::min(kTileDepth, g.k - kb);
       const bool accumulate = g.accumulate || kb > 0;
       const float *a = g.a + kb * g.a_column, *panel = g.b + (p * g.k + kb) * kWidth;
-      if (first) tile_rows<float>(static_cast<int>(first), depth, a, g.a_row, g.a_column, panel, kWidth, c, c_row, accumulate, false);
-      tile_rows<float, true>(static_cast<int>(last), depth, a + first * g.a_row, g.a_row, g.a_column, panel, kWidth, c + first * c_row, c_row, accumulate, false);
+      if (first) tile_rows<float, kBytes>(first, 1, depth, a, g.a_row, g.a_column, panel, kWidth, 0, c, c_row, 0, accumulate, false);
+      tile_rows<float, kBytes, true>(last, 1, depth, a + first * g.a_row, g.a_row, g.a_column, panel, kWidth, 0, c + first * c_row, c_row, 0, accumulate, false);
     }
     for (int64_t i = 0; i < g.m && !is_whole; ++i) std::copy_n(edge + i * kWidth, width, g.c + i * g.c_row + p * kWidth);
   }
@@ -299,13 +299,19 @@ void gemm_packed(const Gemm<float>& g) {
   const int64_t panels = (g.n + kTileColumns<float> - 1) / kTileColumns<float>, strips = (g.m + kTileRows - 1) / kTileRows;
   const double ns = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) * 0.06;
   if (g.m == 1)
-    parallel_for((panels + 3) / 4, ns * 4 / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_row(g, begin * 4, std::min(panels, end * 4)); });
-  else if (strips <= 2)
-    parallel_for(panels, ns / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_narrow(g, begin, end); });
-  else if (strips > panels)
-    parallel_for(strips, ns / static_cast<double>(strips), [&](int64_t begin, int64_t end) { packed_part(g, begin * kTileRows, std::min(g.m, end * kTileRows), 0, panels); });
-  else
-    parallel_for(panels, ns / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_part(g, 0, g.m, begin, end); });
+    return parallel_for((panels + 3) / 4, ns * 4 / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_row(g, begin * 4, std::min(panels, end * 4)); });
+  const bool by_rows = strips > 2 && strips > panels;
+  const int64_t units = by_rows ? strips : panels;
+  parallel_for(units, ns / static_cast<double>(units), [&](int64_t begin, int64_t end) {
+    with_registers([&](auto bytes) SAMPAN_INLINED {
+      if (strips <= 2)
+        packed_narrow<bytes.value>(g, begin, end);
+      else if (by_rows)
+        packed_part<bytes.value>(g, begin * kTileRows, std::min(g.m, end * kTileRows), 0, panels);
+      else
+        packed_part<bytes.value>(g, 0, g.m, begin, end);
+    });
+  });
 }
 
 void gemm(const Gemm<float>& g) { gemm_any(g); }

@@ -48,32 +48,27 @@ int64_t strips(const Recurrence& r) {
 }
 int64_t batch_blocks(const Recurrence& r) { return (r.batch + kBatchBlock - 1) / kBatchBlock; }
 
-template <class T>
-SAMPAN_INLINE Vec<T> load_part(const T* p, int64_t n) {
-  if (n >= kLanes<T>) return load(p);
-  Vec<T> v{};
+template <int kBytes, class T>
+SAMPAN_INLINE Vec<T, kBytes> load_part(const T* p, int64_t n) {
+  if (n >= kLanes<T, kBytes>) return load<T, kBytes>(p);
+  Vec<T, kBytes> v{};
   if (n > 0) std::memcpy(&v, p, static_cast<size_t>(n) * sizeof(T));
   return v;
 }
-template <class T>
-SAMPAN_INLINE void store_part(T* p, Vec<T> v, int64_t n) {
-  if (n >= kLanes<T>)
+template <int kBytes, class T>
+SAMPAN_INLINE void store_part(T* p, Vec<T, kBytes> v, int64_t n) {
+  if (n >= kLanes<T, kBytes>)
     store(p, v);
   else if (n > 0)
     std::memcpy(p, &v, static_cast<size_t>(n) * sizeof(T));
 }
 
-// block[rows, tile] = a[rows, depth] times a packed panel [depth, tile].
-template <class T>
-SAMPAN_INLINE void product_block(int64_t rows, int64_t depth, const T* a, const T* panel, T* block) {
+// Blocks [rows, tile], kMostRows rows apart, = a [rows, depth] times packed panels [depth, tile].
+template <int kBytes, class T>
+SAMPAN_INLINE void product_blocks(int64_t rows, int64_t depth, const T* a, int64_t count, const T* panels, T* blocks) {
   constexpr int64_t kWidth = kTileColumns<T>;
-  for (int64_t k = 0; k < depth; k += kTileDepth) {
-    const int64_t part = std::min(kTileDepth, depth - k);
-    for (int64_t m = 0, left = (rows + kTileRows - 1) / kTileRows, count; m < rows; m += count, --left) {
-      count = (rows - m + left - 1) / left;
-      tile_rows<T>(static_cast<int>(count), part, a + m * depth + k, depth, 1, panel + k * kWidth, kWidth, block + m * kWidth, kWidth, k > 0, false);
-    }
-  }
+  for (int64_t k = 0; k < depth; k += kTileDepth)
+    tile_panels<T, kBytes>(rows, count, std::min(kTileDepth, depth - k), a + k, depth, 1, panels + k * kWidth, kWidth, depth * kWidth, blocks, kWidth, kBatchBlock * kWidth, k > 0, false);
 }
 
 // One strip of the columns of one step, for rows [m0, m1) of the batch.
@@ -98,77 +93,70 @@ struct ForwardStep {
   T *new_state, *new_cell, *activations;  // new_state: before its projection, where there is one
 };
 
-template <class T>
+template <int kBytes, class T>
 SAMPAN_INLINE void forward_strip(const Strip<T>& s, const ForwardStep<T>& p) {
-  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
+  using V = Vec<T, kBytes>;
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T, kBytes>;
   const Recurrence& r = s.r;
   const int count = r.gates();
   alignas(64) T shifts[kMostGates][kBatchBlock * kWidth];
   const int64_t depth = r.state_width;
   const T* panel = p.panels + s.first * count * depth;
-  for (int g = 0; g < count; ++g) product_block(s.m1 - s.m0, depth, p.state + s.m0 * depth, panel + g * depth * kWidth, shifts[g]);
+  product_blocks<kBytes>(s.m1 - s.m0, depth, p.state + s.m0 * depth, count, panel, shifts[0]);
   for (int64_t row = s.m0; row < s.m1; ++row) {
     const bool on = s.is_on(row);
     for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
       const int64_t n = s.left(v), at = s.at(row, v);
-      const Vec<T> h = r.has_projection ? Vec<T>{} : load_part(p.state + at, n);
+      const V h = r.has_projection ? V{} : load_part<kBytes>(p.state + at, n);
       if (!on) {
-        store_part(p.new_state + at, h, n);
-        if (r.kind == Kind::kLstm) store_part(p.new_cell + at, load_part(p.cell + at, n), n);
-        for (int g = 0; g < 4 && p.activations; ++g) store_part(p.activations + s.activation(row, g, v), Vec<T>{}, n);
+        store_part<kBytes>(p.new_state + at, h, n);
+        if (r.kind == Kind::kLstm) store_part<kBytes>(p.new_cell + at, load_part<kBytes>(p.cell + at, n), n);
+        for (int g = 0; g < 4 && p.activations; ++g) store_part<kBytes>(p.activations + s.activation(row, g, v), V{}, n);
         continue;
       }
-      Vec<T> x[kMostGates], shift[kMostGates], f[kMostGates] = {};
+      V x[kMostGates], shift[kMostGates], f[kMostGates] = {};
       for (int g = 0; g < count; ++g) {
-        x[g] = load_part(p.gates + s.gate(row, g, v), n);
-        shift[g] = load(shifts[g] + (row - s.m0) * kWidth + v);
-        if (p.bias) shift[g] += load_part(p.bias + g * r.width + s.first + v, n);
+        x[g] = load_part<kBytes>(p.gates + s.gate(row, g, v), n);
+        shift[g] = load<T, kBytes>(shifts[g] + (row - s.m0) * kWidth + v);
+        if (p.bias) shift[g] += load_part<kBytes>(p.bias + g * r.width + s.first + v, n);
       }
       if (r.kind == Kind::kLstm) {
         f[0] = sigmoid(x[0] + shift[0]);
         f[1] = sigmoid(x[1] + shift[1]);
         f[2] = tanh(x[2] + shift[2]);
         f[3] = sigmoid(x[3] + shift[3]);
-        const Vec<T> c = f[1] * load_part(p.cell + at, n) + f[0] * f[2];
-        store_part(p.new_cell + at, c, n);
-        store_part(p.new_state + at, f[3] * tanh(c), n);
+        const V c = f[1] * load_part<kBytes>(p.cell + at, n) + f[0] * f[2];
+        store_part<kBytes>(p.new_cell + at, c, n);
+        store_part<kBytes>(p.new_state + at, f[3] * tanh(c), n);
       } else if (r.kind == Kind::kGru) {
         f[0] = sigmoid(x[0] + shift[0]);
         f[1] = sigmoid(x[1] + shift[1]);
         f[2] = tanh(x[2] + f[0] * shift[2]);
         f[3] = shift[2];
-        store_part(p.new_state + at, (h - f[2]) * f[1] + f[2], n);
+        store_part<kBytes>(p.new_state + at, (h - f[2]) * f[1] + f[2], n);
       } else {
-        const Vec<T> total = x[0] + shift[0];
-        store_part(p.new_state + at, r.kind == Kind::kTanh ? tanh(total) : total < T{0} ? Vec<T>{} : total, n);
+        const V total = x[0] + shift[0];
+        store_part<kBytes>(p.new_state + at, r.kind == Kind::kTanh ? tanh(total) : total < T{0} ? V{} : total, n);
       }
-      for (int g = 0; g < 4 && p.activations; ++g) store_part(p.activations + s.activation(row, g, v), f[g], n);
+      for (int g = 0; g < 4 && p.activations; ++g) store_part<kBytes>(p.activations + s.activation(row, g, v), f[g], n);
     }
   }
 }
 
-SAMPAN_CLONES void run_forward(const Strip<float>& s, const ForwardStep<float>& p) { forward_strip(s, p); }
-SAMPAN_CLONES void run_forward(const Strip<double>& s, const ForwardStep<double>& p) { forward_strip(s, p); }
 
 // A strip of the state after a step: the product of the rows [N, depth] with the packed projection, or the state before where the step is not taken.
-template <class T>
+template <int kBytes, class T>
 SAMPAN_INLINE void projected_strip(const Strip<T>& s, int64_t depth, const T* rows, const T* panels, const T* state, T* new_state) {
-  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T, kBytes>;
   alignas(64) T block[kBatchBlock * kWidth];
-  product_block(s.m1 - s.m0, depth, rows + s.m0 * depth, panels + s.first * depth, block);
+  product_blocks<kBytes>(s.m1 - s.m0, depth, rows + s.m0 * depth, 1, panels + s.first * depth, block);
   for (int64_t row = s.m0; row < s.m1; ++row)
     for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
       const int64_t n = s.left(v), at = s.at(row, v);
-      store_part(new_state + at, s.is_on(row) ? load(block + (row - s.m0) * kWidth + v) : load_part(state + at, n), n);
+      store_part<kBytes>(new_state + at, s.is_on(row) ? load<T, kBytes>(block + (row - s.m0) * kWidth + v) : load_part<kBytes>(state + at, n), n);
     }
 }
 
-SAMPAN_CLONES void run_projected(const Strip<float>& s, int64_t depth, const float* rows, const float* panels, const float* state, float* new_state) {
-  projected_strip(s, depth, rows, panels, state, new_state);
-}
-SAMPAN_CLONES void run_projected(const Strip<double>& s, int64_t depth, const double* rows, const double* panels, const double* state, double* new_state) {
-  projected_strip(s, depth, rows, panels, state, new_state);
-}
 
 // ------------------------------------------------------------------ backward
 
@@ -181,93 +169,96 @@ struct BackwardStep {
 };
 
 // The gradient of the state after step t, [rows, tile]: through the following step, past it, and from outside.
-template <class T>
+template <int kBytes, class T>
 SAMPAN_INLINE void state_gradient(const Strip<T>& s, const BackwardStep<T>& p, T* block) {
-  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
-  if (p.grad_shifts) product_block(s.m1 - s.m0, s.r.columns(), p.grad_shifts + s.m0 * s.r.columns(), p.panels + s.first * s.r.columns(), block);
+  using V = Vec<T, kBytes>;
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T, kBytes>;
+  if (p.grad_shifts) product_blocks<kBytes>(s.m1 - s.m0, s.r.columns(), p.grad_shifts + s.m0 * s.r.columns(), 1, p.panels + s.first * s.r.columns(), block);
   for (int64_t row = s.m0; row < s.m1; ++row)
     for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
       T* to = block + (row - s.m0) * kWidth + v;
-      const Vec<T> outside = load_part(p.grad_after + s.at(row, v), s.left(v));
-      store(to, p.grad_shifts ? load(to) + load_part(p.carry + s.at(row, v), s.left(v)) + outside : outside);
+      const V outside = load_part<kBytes>(p.grad_after + s.at(row, v), s.left(v));
+      store(to, p.grad_shifts ? load<T, kBytes>(to) + load_part<kBytes>(p.carry + s.at(row, v), s.left(v)) + outside : outside);
     }
 }
 
 // A strip of the projected state's gradient: of the rows that take the step to grad_state, of the others to carry.
-template <class T>
+template <int kBytes, class T>
 SAMPAN_INLINE void gathered_strip(const Strip<T>& s, const BackwardStep<T>& p) {
-  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
+  using V = Vec<T, kBytes>;
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T, kBytes>;
   alignas(64) T block[kBatchBlock * kWidth];
-  state_gradient(s, p, block);
+  state_gradient<kBytes>(s, p, block);
   for (int64_t row = s.m0; row < s.m1; ++row)
     for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
-      const Vec<T> g = load(block + (row - s.m0) * kWidth + v);
+      const V g = load<T, kBytes>(block + (row - s.m0) * kWidth + v);
       const bool on = s.is_on(row);
-      store_part(p.grad_state + s.at(row, v), on ? g : Vec<T>{}, s.left(v));
-      store_part(p.carry + s.at(row, v), on ? Vec<T>{} : g, s.left(v));
+      store_part<kBytes>(p.grad_state + s.at(row, v), on ? g : V{}, s.left(v));
+      store_part<kBytes>(p.carry + s.at(row, v), on ? V{} : g, s.left(v));
     }
 }
 
-template <class T>
+template <int kBytes, class T>
 SAMPAN_INLINE void backward_strip(const Strip<T>& s, const BackwardStep<T>& p) {
-  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
+  using V = Vec<T, kBytes>;
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T, kBytes>;
   const Recurrence& r = s.r;
   alignas(64) T block[kBatchBlock * kWidth];
   if (p.projection)
-    product_block(s.m1 - s.m0, r.state_width, p.grad_state + s.m0 * r.state_width, p.projection + s.first * r.state_width, block);
+    product_blocks<kBytes>(s.m1 - s.m0, r.state_width, p.grad_state + s.m0 * r.state_width, 1, p.projection + s.first * r.state_width, block);
   else
-    state_gradient(s, p, block);
-  const Vec<T> zero{};
+    state_gradient<kBytes>(s, p, block);
+  const V zero{};
   for (int64_t row = s.m0; row < s.m1; ++row) {
     const bool on = s.is_on(row);
     for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) {
       const int64_t n = s.left(v), at = s.at(row, v);
-      const Vec<T> g = load(block + (row - s.m0) * kWidth + v);
-      Vec<T> carry = on ? zero : g, grads[kMostGates] = {}, last_shift{};
-      Vec<T> grad_c{};
+      const V g = load<T, kBytes>(block + (row - s.m0) * kWidth + v);
+      V carry = on ? zero : g, grads[kMostGates] = {}, last_shift{};
+      V grad_c{};
       if (r.kind == Kind::kLstm) {
-        if (p.grad_shifts) grad_c = load_part(p.cell_carry + at, n);
-        if (p.grad_cell_after) grad_c += load_part(p.grad_cell_after + at, n);
+        if (p.grad_shifts) grad_c = load_part<kBytes>(p.cell_carry + at, n);
+        if (p.grad_cell_after) grad_c += load_part<kBytes>(p.grad_cell_after + at, n);
       }
       if (on && r.kind == Kind::kLstm) {
-        Vec<T> f[4];
-        for (int k = 0; k < 4; ++k) f[k] = load_part(p.activations + s.activation(row, k, v), n);
-        const Vec<T> squashed = tanh(load_part(p.new_cell + at, n));
+        V f[4];
+        for (int k = 0; k < 4; ++k) f[k] = load_part<kBytes>(p.activations + s.activation(row, k, v), n);
+        const V squashed = tanh(load_part<kBytes>(p.new_cell + at, n));
         grad_c += g * f[3] * (T{1} - squashed * squashed);
         grads[0] = grad_c * f[2] * f[0] * (T{1} - f[0]);
-        grads[1] = grad_c * load_part(p.cell + at, n) * f[1] * (T{1} - f[1]);
+        grads[1] = grad_c * load_part<kBytes>(p.cell + at, n) * f[1] * (T{1} - f[1]);
         grads[2] = grad_c * f[0] * (T{1} - f[2] * f[2]);
         grads[3] = g * squashed * f[3] * (T{1} - f[3]);
         grad_c *= f[1];
       } else if (on && r.kind == Kind::kGru) {
-        Vec<T> f[4];
-        for (int k = 0; k < 4; ++k) f[k] = load_part(p.activations + s.activation(row, k, v), n);
+        V f[4];
+        for (int k = 0; k < 4; ++k) f[k] = load_part<kBytes>(p.activations + s.activation(row, k, v), n);
         grads[2] = g * (T{1} - f[1]) * (T{1} - f[2] * f[2]);
         grads[0] = grads[2] * f[3] * f[0] * (T{1} - f[0]);
-        grads[1] = g * (load_part(p.state + at, n) - f[2]) * f[1] * (T{1} - f[1]);
+        grads[1] = g * (load_part<kBytes>(p.state + at, n) - f[2]) * f[1] * (T{1} - f[1]);
         last_shift = grads[2] * f[0];
         carry = g * f[1];
       } else if (on) {
-        const Vec<T> y = load_part(p.new_state + at, n);
+        const V y = load_part<kBytes>(p.new_state + at, n);
         grads[0] = r.kind == Kind::kTanh ? g * (T{1} - y * y) : y > T{0} ? g : zero;
       }
-      if (!p.projection) store_part(p.carry + at, carry, n);
-      if (r.kind == Kind::kLstm) store_part(p.cell_carry + at, grad_c, n);
-      for (int k = 0; k < r.gates(); ++k) store_part(p.grad_gates + s.gate(row, k, v), grads[k], n);
+      if (!p.projection) store_part<kBytes>(p.carry + at, carry, n);
+      if (r.kind == Kind::kLstm) store_part<kBytes>(p.cell_carry + at, grad_c, n);
+      for (int k = 0; k < r.gates(); ++k) store_part<kBytes>(p.grad_gates + s.gate(row, k, v), grads[k], n);
       if (r.kind == Kind::kGru)
-        for (int k = 0; k < 3; ++k) store_part(p.new_grad_shifts + s.gate(row, k, v), k < 2 ? grads[k] : last_shift, n);
+        for (int k = 0; k < 3; ++k) store_part<kBytes>(p.new_grad_shifts + s.gate(row, k, v), k < 2 ? grads[k] : last_shift, n);
     }
   }
 }
 
 // The gradients of the first states, where the walk ends.
-template <class T>
+template <int kBytes, class T>
 SAMPAN_INLINE void first_strip(const Strip<T>& s, const BackwardStep<T>& p, T* grad_state) {
-  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T>;
+  constexpr int64_t kWidth = kTileColumns<T>, kL = kLanes<T, kBytes>;
   alignas(64) T block[kBatchBlock * kWidth];
-  state_gradient(s, p, block);
+  state_gradient<kBytes>(s, p, block);
   for (int64_t row = s.m0; row < s.m1; ++row)
-    for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) store_part(grad_state + s.at(row, v), load(block + (row - s.m0) * kWidth + v), s.left(v));
+    for (int64_t v = 0; v < kWidth && s.left(v) > 0; v += kL) store_part<kBytes>(grad_state + s.at(row, v), load<T, kBytes>(block + (row - s.m0) * kWidth + v), s.left(v));
 }
 
 template <class T>
@@ -275,28 +266,24 @@ void first_cells(const BackwardStep<T>& p, int64_t items, T* grad_cell) {
   for (int64_t i = 0; i < items; ++i) grad_cell[i] = (p.grad_shifts ? p.cell_carry[i] : T{0}) + (p.grad_cell_after ? p.grad_cell_after[i] : T{0});
 }
 
-SAMPAN_CLONES void run_gathered(const Strip<float>& s, const BackwardStep<float>& p) { gathered_strip(s, p); }
-SAMPAN_CLONES void run_gathered(const Strip<double>& s, const BackwardStep<double>& p) { gathered_strip(s, p); }
-SAMPAN_CLONES void run_backward(const Strip<float>& s, const BackwardStep<float>& p) { backward_strip(s, p); }
-SAMPAN_CLONES void run_backward(const Strip<double>& s, const BackwardStep<double>& p) { backward_strip(s, p); }
-SAMPAN_CLONES void run_first(const Strip<float>& s, const BackwardStep<float>& p, float* h) { first_strip(s, p, h); }
-SAMPAN_CLONES void run_first(const Strip<double>& s, const BackwardStep<double>& p, double* h) { first_strip(s, p, h); }
 
 // ------------------------------------------------------------------ whole layers
 
 SAMPAN_CLONES void pack(const float* b, int64_t b_row, int64_t b_column, int64_t depth, int64_t columns, float* to) { pack_columns(b, b_row, b_column, depth, columns, to); }
 SAMPAN_CLONES void pack(const double* b, int64_t b_row, int64_t b_column, int64_t depth, int64_t columns, double* to) { pack_columns(b, b_row, b_column, depth, columns, to); }
 
-// fn(strip) for every strip of step t; depth: of the product behind it.
+// fn(RegisterBytes, strip) for every strip of step t.
 template <class T, class F>
 void for_strips(const Recurrence& r, int64_t t, const int64_t* lengths, F&& fn) {
   const int64_t blocks = batch_blocks(r), rows = std::min(r.batch, kBatchBlock);
   const double items = static_cast<double>(rows * kTileColumns<T>), multiplies = items * static_cast<double>(r.columns());
   parallel_for(strips<T>(r) * blocks, multiplies * sizeof(T) * 0.016 + items * r.gates() * 1.5, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t m0 = unit % blocks * kBatchBlock;
-      fn(Strip<T>{r, t, unit / blocks * kTileColumns<T>, m0, std::min(m0 + kBatchBlock, r.batch), lengths});
-    }
+    with_registers([&](auto bytes) SAMPAN_INLINED {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t m0 = unit % blocks * kBatchBlock;
+        fn(bytes, Strip<T>{r, t, unit / blocks * kTileColumns<T>, m0, std::min(m0 + kBatchBlock, r.batch), lengths});
+      }
+    });
   });
 }
 
@@ -344,9 +331,9 @@ class RnnOp final : public NativeOp {
       const ForwardStep<T> p{gates + t * r_.batch * r_.columns(), bias, panels, states + from * items, is_lstm ? cells + from * cell_items : nullptr,
                              projection ? hidden : states + to * items, is_lstm ? cells + to * cell_items : nullptr,
                              activations ? activations + t * cell_items * 4 : nullptr};
-      for_strips<T>(r_, t, lengths, [&](const Strip<T>& s) { run_forward(s, p); });
+      for_strips<T>(r_, t, lengths, [&](auto bytes, const Strip<T>& s) SAMPAN_INLINED { forward_strip<bytes.value>(s, p); });
       if (!projection) continue;
-      for_strips<T>(of_state, t, lengths, [&](const Strip<T>& s) { run_projected(s, w, hidden, projection_panels, p.state, states + to * items); });
+      for_strips<T>(of_state, t, lengths, [&](auto bytes, const Strip<T>& s) SAMPAN_INLINED { projected_strip<bytes.value>(s, w, hidden, projection_panels, p.state, states + to * items); });
     }
   }
 
@@ -396,15 +383,15 @@ class RnnBackwardOp final : public NativeOp {
       p.new_grad_shifts = grad_shifts + t * step_items;
       if (projection) {
         p.grad_state = grad_steps + t * items;
-        for_strips<T>(of_state, t, lengths, [&](const Strip<T>& s) { run_gathered(s, p); });
+        for_strips<T>(of_state, t, lengths, [&](auto bytes, const Strip<T>& s) SAMPAN_INLINED { gathered_strip<bytes.value>(s, p); });
       }
-      for_strips<T>(r_, t, lengths, [&](const Strip<T>& s) { run_backward(s, p); });
+      for_strips<T>(r_, t, lengths, [&](auto bytes, const Strip<T>& s) SAMPAN_INLINED { backward_strip<bytes.value>(s, p); });
       p.grad_shifts = p.new_grad_shifts;
     }
     const int64_t first = r_.reverse ? r_.steps : 0;
     p.grad_after = grad_states + first * items;
     p.grad_cell_after = grad_cells ? grad_cells + first * cell_items : nullptr;
-    for_strips<T>(of_state, 0, nullptr, [&](const Strip<T>& s) { run_first(s, p, grad_h); });
+    for_strips<T>(of_state, 0, nullptr, [&](auto bytes, const Strip<T>& s) SAMPAN_INLINED { first_strip<bytes.value>(s, p, grad_h); });
     if (grad_c) first_cells(p, cell_items, grad_c);
   }
 

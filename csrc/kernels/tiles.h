@@ -7,58 +7,89 @@
 
 namespace sampan::kernels {
 
-constexpr int kTileRows = 6;          // with two vectors a row: 12 accumulators, and 3 of 16 registers left for operands
 constexpr int64_t kTileDepth = 256;  // a packed panel of A (6 x 256) and one of B (256 x 16) stay in L1
 
+// A panel of B is a cache line wide: two vectors, or one of 512 bits.
 template <class T>
 constexpr int64_t kTileColumns = 2 * kLanes<T>;
 
-// C tile [kR, kTileColumns] = A [kR, depth] B [depth, kTileColumns]; B's rows are contiguous. kAhead: B is read for the last time, and as many of its rows
-// behind it are asked for meanwhile.
-template <class T, int kR, bool kAhead = false>
-SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
-                        bool subtract) {
-  Vec<T> left[kR], right[kR];
-  for (int r = 0; r < kR; ++r) left[r] = right[r] = Vec<T>{};
-  for (int r = 0; r < kR; ++r) __builtin_prefetch(c + r * c_row, 1);
+// With two vectors a row: 12 accumulators, and 3 of 16 registers left for operands; with 32 registers, 24.
+template <int kBytes>
+constexpr int kMostTileRows = kBytes == kWideBytes ? 12 : 6;
+constexpr int kTileRows = kMostTileRows<kVectorBytes>;
+
+// C tile [kR, kV vectors] = A [kR, depth] B [depth, kV vectors]; the second vector lies b_step and c_step behind the first. kAhead: B is read for the last time,
+// and as many of its rows behind it are asked for meanwhile.
+template <class T, int kBytes, int kR, int kV, bool kAhead = false>
+SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_step, T* c, int64_t c_row, int64_t c_step,
+                        bool accumulate, bool subtract) {
+  using V = Vec<T, kBytes>;
+  V sums[kR][kV];
+  for (int r = 0; r < kR; ++r)
+    for (int v = 0; v < kV; ++v) sums[r][v] = V{};
+  for (int r = 0; r < kR; ++r)
+    for (int v = 0; v < kV; ++v) __builtin_prefetch(c + r * c_row + v * c_step, 1);
   for (int64_t k = 0; k < depth; ++k) {
-    const Vec<T> b0 = load(b), b1 = load(b + kLanes<T>);
+    V row[kV];
+#pragma GCC unroll 2
+    for (int v = 0; v < kV; ++v) row[v] = load<T, kBytes>(b + v * b_step);
     if constexpr (kAhead) __builtin_prefetch(b + depth * b_row);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kR; ++r) {
-      const T v = a[r * a_row];
-      left[r] += v * b0;
-      right[r] += v * b1;
+      const T x = a[r * a_row];
+#pragma GCC unroll 2
+      for (int v = 0; v < kV; ++v) sums[r][v] += x * row[v];
     }
     a += a_column;
     b += b_row;
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kR; ++r) {
-    T* row = c + r * c_row;
-    if (subtract) {
-      left[r] = -left[r];
-      right[r] = -right[r];
+#pragma GCC unroll 12
+  for (int r = 0; r < kR; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < kV; ++v) {
+      T* to = c + r * c_row + v * c_step;
+      if (subtract) sums[r][v] = -sums[r][v];
+      if (accumulate) sums[r][v] += load<T, kBytes>(to);
+      store(to, sums[r][v]);
     }
-    if (accumulate) {
-      left[r] += load(row);
-      right[r] += load(row + kLanes<T>);
-    }
-    store(row, left[r]);
-    store(row + kLanes<T>, right[r]);
-  }
 }
 
-template <class T, bool kAhead = false>
-SAMPAN_INLINE void tile_rows(int rows, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row,
-                             bool accumulate, bool subtract) {
-  switch (rows) {
-    case 6: return tile<T, 6, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 5: return tile<T, 5, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 4: return tile<T, 4, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 3: return tile<T, 3, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    case 2: return tile<T, 2, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
-    default: return tile<T, 1, kAhead>(depth, a, a_row, a_column, b, b_row, c, c_row, accumulate, subtract);
+// The same for a number of rows up to kR.
+template <class T, int kBytes, int kR, int kV, bool kAhead = false>
+SAMPAN_INLINE void tile_up_to(int64_t rows, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_step, T* c, int64_t c_row,
+                              int64_t c_step, bool accumulate, bool subtract) {
+  if constexpr (kR > 1)
+    if (rows < kR) return tile_up_to<T, kBytes, kR - 1, kV, kAhead>(rows, depth, a, a_row, a_column, b, b_row, b_step, c, c_row, c_step, accumulate, subtract);
+  tile<T, kBytes, kR, kV, kAhead>(depth, a, a_row, a_column, b, b_row, b_step, c, c_row, c_step, accumulate, subtract);
+}
+
+// Up to kMostTileRows rows by one panel of kTileColumns, or, with wide vectors, by two that lie b_panel and c_panel apart.
+template <class T, int kBytes, bool kAhead = false>
+SAMPAN_INLINE void tile_rows(int64_t rows, int64_t panels, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_panel, T* c,
+                             int64_t c_row, int64_t c_panel, bool accumulate, bool subtract) {
+  constexpr int kR = kMostTileRows<kBytes>;
+  if constexpr (kBytes == kVectorBytes) {
+    tile_up_to<T, kBytes, kR, 2, kAhead>(rows, depth, a, a_row, a_column, b, b_row, kLanes<T>, c, c_row, kLanes<T>, accumulate, subtract);
+  } else if (panels == 2) {
+    tile_up_to<T, kBytes, kR, 2, kAhead>(rows, depth, a, a_row, a_column, b, b_row, b_panel, c, c_row, c_panel, accumulate, subtract);
+  } else {
+    tile_up_to<T, kBytes, kR, 1, kAhead>(rows, depth, a, a_row, a_column, b, b_row, 0, c, c_row, 0, accumulate, subtract);
+  }
+}
+template <int kBytes>
+constexpr int64_t kPanelsAtOnce = kBytes / kVectorBytes;
+
+// C [rows, panels] (+)= A [rows, depth] B, panel by panel; rows are cut into strips as even as they can be, since few rows cannot hide the latency of their chains.
+template <class T, int kBytes>
+SAMPAN_INLINE void tile_panels(int64_t rows, int64_t panels, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_panel, T* c,
+                               int64_t c_row, int64_t c_panel, bool accumulate, bool subtract) {
+  constexpr int64_t kR = kMostTileRows<kBytes>;
+  for (int64_t p = 0; p < panels; p += kPanelsAtOnce<kBytes>) {
+    const int64_t count = std::min(kPanelsAtOnce<kBytes>, panels - p);
+    for (int64_t m = 0, left = (rows + kR - 1) / kR, height; m < rows; m += height, --left) {
+      height = (rows - m + left - 1) / left;
+      tile_rows<T, kBytes>(height, count, depth, a + m * a_row, a_row, a_column, b + p * b_panel, b_row, b_panel, c + p * c_panel + m * c_row, c_row, c_panel, accumulate, subtract);
+    }
   }
 }
 

@@ -2,48 +2,58 @@
 #pragma once
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/simd.h"
 
 namespace sampan::kernels {
 
-template <class T>
-SAMPAN_INLINE Vec<T> splat(T v) {
-  return Vec<T>{} + v;
+template <class V>
+using Element = std::remove_reference_t<decltype(std::declval<V&>()[0])>;
+
+template <class V>
+SAMPAN_INLINE V splat(Element<V> v) {
+  return V{} + v;
 }
 
 // e^x for x in [-87, 88]; beyond, the value at the end. NaN stays.
-SAMPAN_INLINE Vec<float> exp_clamped(Vec<float> x) {
+template <class V>
+SAMPAN_INLINE V exp_clamped(V x) {
   constexpr float kRound = 12582912.f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-  x = x > 88.f ? splat(88.f) : x;
-  x = x < -87.f ? splat(-87.f) : x;
-  const Vec<float> shifted = x * 1.44269504f + kRound, n = shifted - kRound;
-  const Vec<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts, the first exact in a product
-  Vec<float> p = splat(1.f / 5040);
+  x = x > 88.f ? splat<V>(88.f) : x;
+  x = x < -87.f ? splat<V>(-87.f) : x;
+  const V shifted = x * 1.44269504f + kRound, n = shifted - kRound;
+  const V r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts, the first exact in a product
+  V p = splat<V>(1.f / 5040);
   for (const float c : {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f}) p = p * r + c;
-  const Vec<int32_t> power = ((Vec<int32_t>)shifted - 0x4B400000 + 127) << 23;
-  return p * (Vec<float>)power;
+  using Integers = Vec<int32_t, sizeof(V)>;
+  const Integers power = ((Integers)shifted - 0x4B400000 + 127) << 23;
+  return p * (V)power;
 }
 
-SAMPAN_INLINE Vec<float> sigmoid(Vec<float> x) { return 1.f / (1.f + exp_clamped(-x)); }
-
-SAMPAN_INLINE Vec<float> tanh(Vec<float> x) {
-  const Vec<float> u = x * x, size = x < 0.f ? -x : x;
-  // (tanh(x) / x - 1) / x^2 on [0, 0.625], least squares on Chebyshev's points.
-  Vec<float> p = splat(2.295818397e-3f);
-  for (const float c : {-8.346955932e-3f, 2.176995132e-2f, -5.395940427e-2f, 1.333330427e-1f, -3.333333318e-1f}) p = p * u + c;
-  const Vec<float> small = x + x * u * p, large = 1.f - 2.f / (exp_clamped(size + size) + 1.f);
-  return size < 0.625f ? small : x < 0.f ? -large : large;
+template <class V>
+SAMPAN_INLINE V sigmoid(V x) {
+  if constexpr (std::is_same_v<Element<V>, float>) {
+    return 1.f / (1.f + exp_clamped(-x));
+  } else {
+    for (size_t i = 0; i < sizeof(V) / sizeof(double); ++i) x[i] = 1 / (1 + std::exp(-x[i]));
+    return x;
+  }
 }
 
-SAMPAN_INLINE Vec<double> sigmoid(Vec<double> x) {
-  for (int i = 0; i < kLanes<double>; ++i) x[i] = 1 / (1 + std::exp(-x[i]));
-  return x;
-}
-
-SAMPAN_INLINE Vec<double> tanh(Vec<double> x) {
-  for (int i = 0; i < kLanes<double>; ++i) x[i] = std::tanh(x[i]);
-  return x;
+template <class V>
+SAMPAN_INLINE V tanh(V x) {
+  if constexpr (std::is_same_v<Element<V>, float>) {
+    const V u = x * x, size = x < 0.f ? -x : x;
+    // (tanh(x) / x - 1) / x^2 on [0, 0.625], least squares on Chebyshev's points.
+    V p = splat<V>(2.295818397e-3f);
+    for (const float c : {-8.346955932e-3f, 2.176995132e-2f, -5.395940427e-2f, 1.333330427e-1f, -3.333333318e-1f}) p = p * u + c;
+    const V small = x + x * u * p, large = 1.f - 2.f / (exp_clamped(size + size) + 1.f);
+    return size < 0.625f ? small : x < 0.f ? -large : large;
+  } else {
+    for (size_t i = 0; i < sizeof(V) / sizeof(double); ++i) x[i] = std::tanh(x[i]);
+    return x;
+  }
 }
 
 }  // namespace sampan::kernels
