@@ -133,7 +133,7 @@ class Spread final : public NativeOp {
 }  // namespace
 
 bool suits_spread(const ConvShape& s, ConvDirection direction) {
-  if (direction != ConvDirection::kBackwardData || s.dtype != DType::k_float32 || s.spatial != 2 || s.groups != 1 || has_wide_registers() || s.dilations[1] != 1) return false;
+  if (direction != ConvDirection::kBackwardData || s.dtype != DType::k_float32 || s.spatial != 2 || s.groups != 1 || s.dilations[1] != 1) return false;
   const Geometry g(s);
   // Whole images are the units of work, and their sums stay in L2 beside the products; a panel stays in L1.
   constexpr int64_t kFewestImages = 4, kMostImage = 64 * 1024, kMostFilters = 128;

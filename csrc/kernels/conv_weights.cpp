@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kPanel = kTileColumns<float>;
 constexpr int64_t kMostRows = 32 * kTileRows;  // filters whose gradients are packed at once: with kTileDepth pixels they take 192 KiB of L2
+constexpr int64_t kPackedPanels = 8;           // of windows, at once
 constexpr int64_t kMostGathered = 512;         // columns that are gathered whole, before the product
 constexpr int64_t kLeastRows = 96, kLeastPanels = 8;
 constexpr double kMultiplicationNs = 0.016;
@@ -105,36 +106,46 @@ SAMPAN_INLINE void gather(const Geometry& g, const Windows& w, const float* x, i
   }
 }
 
-// Rows of tiles as even as they can be: how many groups of up to kTileRows.
+// Rows of tiles as even as they can be: how many groups of up to kMostTileRows.
+template <int kBytes>
 struct Groups {
-  int64_t count, rows, begin[kMostRows / kTileRows + 1];
-  explicit Groups(int64_t r) : count((r + kTileRows - 1) / kTileRows), rows(r) {
+  static constexpr int64_t kRows = kMostTileRows<kBytes>;
+  int64_t count, begin[kMostRows / kRows + 1];
+  explicit Groups(int64_t rows) : count((rows + kRows - 1) / kRows) {
     for (int64_t i = 0; i <= count; ++i) begin[i] = rows * i / count;
   }
 };
 
 // Pixels by filters, [group][pixel][filter of the group]; a group takes one pixel more than there are. Lines of the gradient are read once, in order: from
 // pixel to pixel they often lie whole pages apart.
-SAMPAN_INLINE void pack_filters(const float* grad, int64_t step, int64_t pixels, const Groups& groups, float* to) {
-  const int64_t whole = groups.rows >= kLanes<float> ? groups.count - 2 : 0;  // groups after which the pixel has a vector's numbers more than needed
-  for (int64_t k = 0; k < pixels; ++k, grad += step, to += kTileRows) {
+template <int kBytes>
+SAMPAN_INLINE void pack_filters(const float* grad, int64_t step, int64_t pixels, const Groups<kBytes>& groups, float* to) {
+  constexpr int64_t kRows = Groups<kBytes>::kRows;
+  const int64_t whole = groups.count - 2;  // groups after which the pixel has a vector's numbers more than needed
+  for (int64_t k = 0; k < pixels; ++k, grad += step, to += kRows) {
     int64_t i = 0;
     // Numbers too many are overwritten by the next pixel's.
-    for (; i < whole; ++i) store(to + i * (pixels + 1) * kTileRows, load(grad + groups.begin[i]));
+    for (; i < whole; ++i) store(to + i * (pixels + 1) * kRows, load<float, kBytes>(grad + groups.begin[i]));
     for (; i < groups.count; ++i)
-      for (int64_t m = groups.begin[i], r = 0; m < groups.begin[i + 1]; ++m, ++r) to[i * (pixels + 1) * kTileRows + r] = grad[m];
+      for (int64_t m = groups.begin[i], r = 0; m < groups.begin[i + 1]; ++m, ++r) to[i * (pixels + 1) * kRows + r] = grad[m];
   }
 }
 
-SAMPAN_INLINE void pack_channels(const float* const* pixels, int64_t count, int64_t channel, int64_t width, float* to) {
-  for (int64_t k = 0; k < count; ++k, to += kPanel) {
+// From one packed panel of windows to the next: a line more than it takes, since multiples of a page would fall on the same few places of the caches.
+constexpr int64_t panel_step(int64_t depth) { return (depth + 1) * kPanel; }
+
+// `count` channels of the pixels from `channel` on, as panels. From pixel to pixel they often lie whole pages apart, so a pixel's numbers are read together.
+SAMPAN_INLINE void pack_channels(const float* const* pixels, int64_t depth, int64_t channel, int64_t count, float* to) {
+  const int64_t whole = count / kPanel * kPanel;
+  for (int64_t k = 0; k < depth; ++k, to += kPanel) {
     const float* from = pixels[k] + channel;
-    if (width == kPanel) {
-      store(to, load(from));
-      store(to + kLanes<float>, load(from + kLanes<float>));
-    } else {
-      for (int64_t j = 0; j < kPanel; ++j) to[j] = j < width ? from[j] : 0.f;
+    float* at = to;
+    for (int64_t c = 0; c < whole; c += kPanel, at += panel_step(depth)) {
+      store(at, load(from + c));
+      store(at + kLanes<float>, load(from + c + kLanes<float>));
     }
+    if (whole == count) continue;
+    for (int64_t j = 0; j < kPanel; ++j) at[j] = whole + j < count ? from[whole + j] : 0.f;
   }
 }
 
@@ -144,12 +155,14 @@ struct Part {
 };
 
 struct Spaces {
-  float *filters, *panel, *windows, *zeros;
+  float *filters, *panels, *windows, *zeros;
   const float** pixels;
 };
 
 // to: the part's sums, from filter to filter `step` numbers apart. bias: sums of all filters' gradients, or null.
-SAMPAN_CLONES void multiply(const Geometry& g, const float* x, const float* grad, const Part& part, const Spaces& space, float* to, int64_t step, float* bias) {
+template <int kBytes>
+SAMPAN_INLINE void multiply(const Geometry& g, const float* x, const float* grad, const Part& part, const Spaces& space, float* to, int64_t step, float* bias) {
+  constexpr int64_t kRows = Groups<kBytes>::kRows;
   const int64_t all = part.last_pixel - part.first_pixel, blocks = (all + kTileDepth - 1) / kTileDepth, row = g.columns() + kPanel;
   int64_t first = part.first_pixel;
   for (int64_t b = 0; b < blocks; ++b) {
@@ -161,23 +174,25 @@ SAMPAN_CLONES void multiply(const Geometry& g, const float* x, const float* grad
         for (int64_t f = part.first_filter; f < part.last_filter; ++f) bias[f] += from[k * g.filters + f];
     if (g.is_gathered) gather(g, windows, x, row, space.windows);
     for (int64_t f = part.first_filter; f < part.last_filter; f += kMostRows) {
-      const int64_t rows = std::min(kMostRows, part.last_filter - f);
-      const Groups groups(rows);
+      const Groups<kBytes> groups(std::min(kMostRows, part.last_filter - f));
       pack_filters(from + f, g.filters, depth, groups, space.filters);
-      int64_t pointed = -1;
-      for (int64_t p = part.first_panel; p < part.last_panel; ++p) {
-        const float* panel = space.windows + p * kPanel;
+      for (int64_t p = part.first_panel, panels; p < part.last_panel; p += panels) {
+        panels = part.last_panel - p;
         if (!g.is_gathered) {
           const int64_t tap = p * kPanel / g.channel_step, channel = p * kPanel % g.channel_step;
-          if (tap != pointed) point(g, windows, pointed = tap, x, space.zeros, space.pixels);
-          pack_channels(space.pixels, depth, channel, std::min(kPanel, g.channels - channel), space.panel);
-          panel = space.panel;
+          panels = std::min({panels, kPackedPanels, (g.channel_step - channel) / kPanel});
+          point(g, windows, tap, x, space.zeros, space.pixels);
+          pack_channels(space.pixels, depth, channel, std::min(panels * kPanel, g.channels - channel), space.panels);
         }
-        for (int64_t i = 0; i < groups.count; ++i) {
-          const int64_t m = groups.begin[i], height = groups.begin[i + 1] - m;
-          tile_rows<float, kVectorBytes>(height, 1, depth, space.filters + i * (depth + 1) * kTileRows, 1, kTileRows, panel, g.is_gathered ? row : kPanel, 0,
-                           to + (f + m - part.first_filter) * step + (p - part.first_panel) * kPanel, step, 0, b > 0, false);
-        }
+        const float* packed = g.is_gathered ? space.windows + p * kPanel : space.panels;
+        const int64_t panel_row = g.is_gathered ? row : kPanel, next = g.is_gathered ? kPanel : panel_step(depth);
+        float* sums = to + (f - part.first_filter) * step + (p - part.first_panel) * kPanel;
+        for (int64_t i = 0; i < panels; i += kPanelsAtOnce<kBytes>)
+          for (int64_t r = 0; r < groups.count; ++r) {
+            const int64_t m = groups.begin[r];
+            tile_rows<float, kBytes>(groups.begin[r + 1] - m, std::min(kPanelsAtOnce<kBytes>, panels - i), depth, space.filters + r * (depth + 1) * kRows, 1, kRows, packed + i * next, panel_row,
+                                     next, sums + m * step + i * kPanel, step, kPanel, b > 0, false);
+          }
       }
     }
     first = last;
@@ -201,8 +216,8 @@ class ConvWeightsProduct final : public NativeOp {
     const int64_t most = (shape.batch * shape.in_channels * product(shape.in.data(), shape.in.data() + shape.in.size()) + g_.pixels * g_.filters) / (4 * g_.filters * g_.columns());
     while (2 * parts_ <= std::min({wanted, most, g_.pixels / kTileDepth})) parts_ *= 2;
     // Blocks of filters pack the same windows again, and blocks of panels the same gradients: both must be wide.
-    rows_ = std::clamp<int64_t>(wanted / parts_, 1, std::max<int64_t>(1, g_.filters / kLeastRows));
-    blocks_ = std::clamp<int64_t>(wanted / (parts_ * rows_), 1, std::max<int64_t>(1, g_.panels / kLeastPanels));
+    while (2 * rows_ <= std::min(wanted / parts_, g_.filters / kLeastRows)) rows_ *= 2;
+    while (2 * blocks_ <= std::min(wanted / (parts_ * rows_), g_.panels / kLeastPanels)) blocks_ *= 2;
     // Row-major kernels are [filter, channel, position].
     int64_t step = 1;
     for (size_t d = strides_.size(); d-- > 2; step *= shape.kernel[d - 2]) is_dense_ = is_dense_ && (strides_[d] == step || shape.kernel[d - 2] == 1);
@@ -219,30 +234,28 @@ class ConvWeightsProduct final : public NativeOp {
   void run(char* const* buffers, char* scratch) const override {
     const float *x = reinterpret_cast<const float*>(buffers[0]), *grad = reinterpret_cast<const float*>(buffers[1]);
     float *biases = reinterpret_cast<float*>(scratch), *sums = biases + (has_bias_ ? parts_ * g_.filters : 0), *weights = reinterpret_cast<float*>(buffers[2]);
-    const int64_t units = parts_ * rows_ * blocks_, rows = Groups(std::min(g_.filters, kMostRows)).count * kTileRows, row = g_.columns() + kPanel;
+    const int64_t units = parts_ * rows_ * blocks_, rows = std::min(g_.filters, kMostRows) + kMostTileRows<kWideBytes>, row = g_.columns() + kPanel;
     parallel_for(units, g_.work_ns() / static_cast<double>(units), [&](int64_t begin, int64_t end) {
-      const int64_t windows = g_.is_gathered ? kTileDepth * row : kTileDepth * kPanel + g_.channels;
+      const int64_t windows = g_.is_gathered ? kTileDepth * row : kPackedPanels * panel_step(kTileDepth) + g_.channels;
       const Block memory(static_cast<size_t>(rows * (kTileDepth + 1) + windows) * sizeof(float) + kTileDepth * sizeof(float*));
       Spaces space{};
       space.pixels = memory.as<const float*>();
       space.filters = reinterpret_cast<float*>(space.pixels + kTileDepth);
-      space.panel = space.windows = space.filters + rows * (kTileDepth + 1);
-      space.zeros = space.panel + kTileDepth * kPanel;
+      space.panels = space.windows = space.filters + rows * (kTileDepth + 1);
+      space.zeros = space.panels + kPackedPanels * panel_step(kTileDepth);
       if (!g_.is_gathered) std::fill_n(space.zeros, g_.channels, 0.f);
       const int64_t most_rows = (g_.filters + rows_ - 1) / rows_, most_panels = (g_.panels + blocks_ - 1) / blocks_;
-      const Block own(parts_ > 1 ? 0 : static_cast<size_t>(most_rows * most_panels * kPanel) * sizeof(float));
+      const Block own(parts_ > 1 ? 0 : static_cast<size_t>(most_rows * (most_panels + 1) * kPanel) * sizeof(float));
       for (int64_t u = begin; u < end; ++u) {
         const int64_t block = u % blocks_, r = u / blocks_ % rows_, p = u / blocks_ / rows_;
         const Part part{g_.pixels * p / parts_, g_.pixels * (p + 1) / parts_, g_.panels * block / blocks_, g_.panels * (block + 1) / blocks_,
                         g_.filters * r / rows_, g_.filters * (r + 1) / rows_};
         float* bias = has_bias_ && block == 0 ? biases + p * g_.filters : nullptr;
         if (bias) std::fill(bias + part.first_filter, bias + part.last_filter, 0.f);
-        if (parts_ > 1) {
-          multiply(g_, x, grad, part, space, sums + p * copy_size() + part.first_filter * g_.columns() + part.first_panel * kPanel, g_.columns(), bias);
-          continue;
-        }
-        const int64_t step = (part.last_panel - part.first_panel) * kPanel;
-        multiply(g_, x, grad, part, space, own.as<float>(), step, bias);
+        const int64_t step = parts_ > 1 ? g_.columns() : (part.last_panel - part.first_panel + 1) * kPanel;
+        float* to = parts_ > 1 ? sums + p * copy_size() + part.first_filter * step + part.first_panel * kPanel : own.as<float>();
+        with_registers([&](auto bytes) SAMPAN_INLINED { multiply<bytes.value>(g_, x, grad, part, space, to, step, bias); });
+        if (parts_ > 1) continue;
         for (int64_t f = part.first_filter; f < part.last_filter; ++f) finish(own.as<float>() + (f - part.first_filter) * step, part.first_panel, part.last_panel, weights + f * strides_[0]);
       }
     });
@@ -287,10 +300,11 @@ class ConvWeightsProduct final : public NativeOp {
 }  // namespace
 
 bool suits_weights_product(const ConvShape& s) {
-  if (s.dtype != DType::k_float32 || s.groups != 1 || has_wide_registers() || s.batch == 0 || s.out_size() == 0) return false;
+  if (s.dtype != DType::k_float32 || s.groups != 1 || s.batch == 0 || s.out_size() == 0) return false;
   // Small sums stay in registers in oneDNN's code: copies for a product would take longer than the product.
-  constexpr int64_t kLeastFilters = 32, kLeastGathered = 96;
+  constexpr int64_t kLeastFilters = 32, kLeastGathered = 96, kLeastWideProduct = 64 * 128;
   const Geometry g(s);
+  if (has_wide_registers() && (g.is_gathered || g.channels * g.filters < kLeastWideProduct)) return false;
   return g.filters >= kLeastFilters && (!g.is_gathered || g.taps * g.channels >= kLeastGathered);
 }
 

@@ -202,6 +202,7 @@ bool is_plain_matrix(int64_t rows, int64_t row_stride, int64_t columns, int64_t 
 }
 
 bool onednn_takes(const Product& p) {
+  if (std::max({p.rows.size, p.columns.size, p.depth}) > INT32_MAX) return false;  // its blocking divides by sizes that have wrapped to zero
   if (!is_plain_matrix(p.rows.size, p.rows.strides[kA], p.depth, p.a_depth)) return false;
   if (!is_plain_matrix(p.depth, p.b_depth, p.columns.size, p.columns.strides[kB])) return false;
   if (p.columns.size > 1 && p.columns.strides[kOut] != 1) return false;
@@ -449,7 +450,7 @@ class PackPanels final : public NativeOp {
 // Null when the plain layout is as good.
 std::unique_ptr<dnnl::matmul::primitive_desc> packed_primitive(const Product& p) {
   if (p.dtype == DType::k_float32 && prefers_own(p)) return nullptr;
-  if (onednn_type(p.dtype) == dnnl::memory::data_type::undef || p.depth == 0 || p.rows.size == 0 || p.columns.size == 0) return nullptr;
+  if (onednn_type(p.dtype) == dnnl::memory::data_type::undef || p.depth == 0 || p.rows.size == 0 || p.columns.size == 0 || !onednn_takes(p)) return nullptr;
   try {
     const Descs d = describe(p);
     auto pd = std::make_unique<dnnl::matmul::primitive_desc>(make_primitive_desc(d, true));
