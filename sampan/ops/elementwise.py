@@ -179,8 +179,11 @@ def fmin(x, y):
 
 @op("atan2", method=True, reference=np.arctan2, samples=[(real(3, 4), real(3, 4)), (real(3, 1), real(4)), SPECIAL])
 def atan2(x, y):
-    """The angle of the point (y, x), in (-pi, pi]."""
-    return p.atan2(*matched_floating(x, y))
+    """The angle of the point (y, x), in (-pi, pi]; float64 for integers."""
+    x, y = matched(x, y)
+    if dtypes.is_integer(x.dtype):
+        x, y = p.cast(x, "float64"), p.cast(y, "float64")
+    return p.atan2(floating(x), floating(y))
 
 
 @op(
@@ -211,8 +214,12 @@ def logaddexp(x, y):
 
 @op("copysign", method=True, inplace=True, reference=np.copysign, samples=[(real(3, 4), real(3, 4)), (real(2, 3), -1.0), SPECIAL])
 def copysign(x, y):
-    """|x| with the sign of y, that of a zero or NaN too."""
-    return p.copysign(*matched_floating(x, y))
+    """|x| with the sign of y, that of a zero or NaN too; of signed integers an integer."""
+    x, y = matched(x, y)
+    if dtypes.kind(x.dtype) == "i":
+        size = p.abs(x)
+        return p.select(p.lt(y, 0), p.neg(size), size)
+    return p.copysign(floating(x), floating(y))
 
 
 @op("nextafter", method=True, samples=[(real(3, 4), real(3, 4)), (real(3), 1.0), SPECIAL], tests="nograd")

@@ -13,7 +13,7 @@ from ..ir.program import Value
 from . import primitives as p
 from .arguments import broadcast, floating, matched, normalized_axis, promoted
 from .define import op
-from .reduction import norm_over
+from .reduction import norm_over, wide_integer
 from .samples import matrix, real
 from .scans import part
 
@@ -130,8 +130,8 @@ def _vecdot_reference(x, y, axis=-1):
     samples=[(real(3, 4), real(3, 4)), (real(3, 4), real(3, 1), 0)],
 )
 def vecdot(x, y, axis=-1):
-    """sum(conj(x) * y) along ``axis``, with broadcasting."""
-    x, y = matched(x, y)
+    """sum(conj(x) * y) along ``axis``, with broadcasting; of integers as int64."""
+    x, y = map(wide_integer, matched(x, y))
     axis = normalized_axis("vecdot", axis, x.ndim)
     if not x.ndim:
         raise ShapeError("vecdot(): x and y are 0-D; they must have an axis")

@@ -10,6 +10,7 @@ from ...base.lazy import scipy_linalg as linalg
 from ...ir.builder import Type
 from ...ir.program import Op, Value
 from .core import Array, Gradients, append, gradient_of, primitive
+from .host import require
 from .linalg import (
     adjoint,
     as_column,
@@ -26,6 +27,7 @@ from .linalg import (
 )
 from .linear import matmul
 from .maps import add, cast, conj, div, eq, imag, make_complex, mul, neg, real, select, sub
+from .moves import concat
 from .reductions import reduce_sum
 from .views import broadcast_to, full, reshape, slice_
 
@@ -143,13 +145,7 @@ def _svd_gradient(op: Op, gu: Value | None, gs: Value | None, gvh: Value | None)
     x = op.inputs[0]
     u, s, vh = op.outputs
     k = s.shape[-1]
-    if op.attributes["full_matrices"] and (gu is not None or gvh is not None) and x.shape[-1] != x.shape[-2]:
-        raise ArgumentError("svd(): with full_matrices=True the vectors of a matrix that is not square have no gradient")
-
-    def columns(v: Value) -> Value:
-        return slice_(v, (0,) * v.ndim, (*v.shape[:-1], k), (1,) * v.ndim)
-
-    u, v = columns(u), columns(adjoint(vh))
+    u, v = _columns(u, k), _columns(adjoint(vh), k)
     dtype = x.dtype
     inner = None if gs is None else select(on_diagonal((*s.shape, k)), broadcast_to(as_row(cast(gs, dtype)), (*s.shape, k)), 0)
     squares = _gaps(mul(s, s))
@@ -161,7 +157,7 @@ def _svd_gradient(op: Op, gu: Value | None, gs: Value | None, gvh: Value | None)
         return mul(cast(squares, dtype), sub(a, adjoint(a)))
 
     if gu is not None:
-        gu = columns(gu)
+        gu = _reduced_gradient("svd(full_matrices=True)", gu, k)
         term = scaled_columns(skewed(matmul(adjoint(u), gu)), s)
         if dtypes.is_complex(dtype):
             term = add(term, _phase(matmul(adjoint(u), gu), inverse_s))
@@ -169,7 +165,7 @@ def _svd_gradient(op: Op, gu: Value | None, gs: Value | None, gvh: Value | None)
         rest = scaled_columns(sub(gu, matmul(u, matmul(adjoint(u), gu))), inverse_s)
         outside.append(matmul(rest, adjoint(v)))
     if gvh is not None:
-        gv = columns(adjoint(gvh))
+        gv = _reduced_gradient("svd(full_matrices=True)", adjoint(gvh), k)
         rows = skewed(matmul(adjoint(v), gv))
         term = mul(rows, broadcast_to(as_column(cast(s, dtype)), rows.shape))
         inner = term if inner is None else add(inner, term)
@@ -181,6 +177,18 @@ def _svd_gradient(op: Op, gu: Value | None, gs: Value | None, gvh: Value | None)
     for term in outside:
         total = add(total, term)
     return (total,)
+
+
+def _columns(v: Value, stop: int, start: int = 0) -> Value:
+    return slice_(v, (*(0 for _ in v.shape[:-1]), start), (*v.shape[:-1], stop - start), (1,) * v.ndim)
+
+
+def _reduced_gradient(name: str, g: Value, k: int) -> Value:
+    """The gradient of the first k columns; those after them complete a basis in any way, so that running it raises if their gradient is not zero."""
+    if g.shape[-1] == k:
+        return g
+    text = f"{name}: columns after the first {k} only complete a basis and have no gradient; use the reduced form, or those {k}"
+    return require(_columns(g, k), eq(_columns(g, g.shape[-1], k), 0), text)
 
 
 def _phase(a: Value, inverse_s: Value) -> Value:
@@ -213,7 +221,9 @@ def _qr_gradient(op: Op, gq: Value | None, gr: Value | None) -> Gradients:
     q, r = op.outputs
     m, n = x.shape[-2:]
     if op.attributes["complete"] and m > n:
-        raise ArgumentError("qr(): mode 'complete' of a matrix with more rows than columns has no gradient; use 'reduced'")
+        gq = None if gq is None else _reduced_gradient("qr(mode='complete')", gq, n)
+        gr = None if gr is None else _rows(gr, n)
+        return (_qr_square(_columns(q, n), _rows(r, n), gq, gr),)
     if m < n:
         # x = [a, b] and r = [q adjoint a, q adjoint b]: the gradient goes through the square part a
         first = (*x.shape[:-1], m)
@@ -234,6 +244,10 @@ def _qr_gradient(op: Op, gq: Value | None, gr: Value | None) -> Gradients:
             result = add(result, append("pad", ga2, low=at, high=(0,) * x.ndim, value=0))
         return (result,)
     return (_qr_square(q, r, gq, gr),)
+
+
+def _rows(v: Value, stop: int, start: int = 0) -> Value:
+    return adjoint(_columns(adjoint(v), stop, start))
 
 
 def _qr_square(q: Value, r: Value, gq: Value | None, gr: Value | None) -> Value:
@@ -308,17 +322,28 @@ def _lu_gradient(op: Op, g: Value | None, *unused: Value | None) -> Gradients:
     m, n = x.shape[-2:]
     if g is None:
         return (None,)
-    if m != n:
-        raise ArgumentError(f"lu(): the gradient is defined for square matrices, x is {list(x.shape)}")
     packed, pivots, _ = op.outputs
-    left = add(lower(packed, -1), identity(packed))
-    upper = sub(packed, lower(packed, -1))
-    gl, gu = lower(g, -1), sub(g, lower(g, -1))
-    inner_l = lower(matmul(adjoint(left), gl), -1)
-    inner_u = matmul(gu, adjoint(upper))
-    inner = add(inner_l, sub(inner_u, lower(inner_u, -1)))
+    k = min(m, n)
+    square = _rows(_columns(packed, k), k)
+    left = add(lower(square, -1), identity(square))
+    upper = sub(square, lower(square, -1))
+    g_square = _rows(_columns(g, k), k)
+    gl, gu = lower(g_square, -1), sub(g_square, lower(g_square, -1))
+    inner_l, inner_u = matmul(adjoint(left), gl), matmul(gu, adjoint(upper))
+    # What lies outside the square depends on its factors: U2 = L \ x2 right of it, L2 = x2 / U below it.
+    if n > k:
+        beside, g_beside = _columns(packed, n, k), _columns(g, n, k)
+        inner_l = sub(inner_l, matmul(g_beside, adjoint(beside)))
+    if m > k:
+        below, g_below = _rows(packed, m, k), _rows(g, m, k)
+        inner_u = sub(inner_u, matmul(adjoint(below), g_below))
+    inner = add(lower(inner_l, -1), sub(inner_u, lower(inner_u, -1)))
     middle = triangular_solve(adjoint(left), inner, True, True)
     middle = adjoint(triangular_solve(upper, adjoint(middle), True))
+    if n > k:
+        middle = concat([middle, triangular_solve(adjoint(left), g_beside, True, True)], x.ndim - 1)
+    if m > k:
+        middle = concat([middle, adjoint(triangular_solve(upper, adjoint(g_below), True))], x.ndim - 2)
     return (matmul(pivot_matrix(pivots, m, x.dtype), middle),)
 
 
