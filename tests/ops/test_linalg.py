@@ -78,7 +78,12 @@ def test_gradients_of_decompositions_match_finite_differences(name: str) -> None
     function, sample = FUNCTIONS[name]
     check_gradients(
         OpDef(
-            name.replace(" ", "_").replace(",", ""), function, (Parameter("x", "tensor"),), ("linalg.test",), samples=((sample,),), tolerance=100.0
+            name.replace(" ", "_").replace(",", ""),
+            function,
+            (Parameter("x", "tensor"),),
+            ("linalg.test",),
+            samples=((sample,),),
+            tolerance=100.0,
         )
     )
 
