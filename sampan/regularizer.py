@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 
-from .base.errors import ArgumentTypeError, describe, message
+from .base.errors import ArgumentError, ArgumentTypeError, describe, message
 
 
 class WeightDecayRegularizer:
@@ -15,11 +16,14 @@ class WeightDecayRegularizer:
 
     Raises:
         ArgumentTypeError: ``coeff`` is not a number.
+        ArgumentError: it is infinite or NaN.
     """
 
     def __init__(self, coeff: float = 0.0) -> None:
         if not isinstance(coeff, Real):
             raise ArgumentTypeError(message(f"{type(self).__name__}: coeff is {describe(coeff)}", "it must be a number"))
+        if not math.isfinite(coeff):
+            raise ArgumentError(message(f"{type(self).__name__}: coeff is {coeff}", "it must be finite"))
         self.coeff: float = float(coeff)
 
     @property

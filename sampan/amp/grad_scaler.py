@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import tensor
 from ..base.errors import ArgumentError, AutogradError, message
+from ..base.kinds import Positive
 from ..optimizer import Optimizer
 from ..tensor import OPS, Tensor
 from ..tensor.explained import Explained
@@ -36,7 +37,7 @@ class AmpScaler(Explained):
     def __init__(
         self,
         enable: bool = True,
-        init_loss_scaling: float = 65536.0,
+        init_loss_scaling: Positive = 65536.0,
         incr_ratio: float = 2.0,
         decr_ratio: float = 0.5,
         incr_every_n_steps: int = 2000,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
+from ..base.kinds import CountList
 from ..framework.arrays import is_tensor, to_array, to_tensor
 from ..tensor import OPS
 from ..tensor.explained import Explained
@@ -76,11 +76,7 @@ class Accuracy(Metric):
         (0.5, 0.5)
     """
 
-    def __init__(self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any) -> None:
-        if not isinstance(topk, (list, tuple)) or not topk or any(not isinstance(k, int) or k < 1 for k in topk):
-            raise ArgumentTypeError(
-                message(f"Accuracy: topk is {describe(topk)}", "it must be a tuple of positive ints", "for example (1, 5)")
-            )
+    def __init__(self, topk: CountList = (1,), name: str | None = None, *args: Any, **kwargs: Any) -> None:
         self.topk = topk
         self.maxk = max(topk)
         self._name = [name or "acc"] if len(topk) == 1 else [f"{name or 'acc'}_top{k}" for k in topk]

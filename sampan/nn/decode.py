@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base import nest
-from ..base.errors import ArgumentError, message
+from ..base.kinds import Count
 from ..tensor import OPS, Tensor, share_array
 from ..tensor.explained import Explained
 from . import functional as F
@@ -56,12 +56,10 @@ class BeamSearchDecoder(Decoder):
         cell: Any,
         start_token: int,
         end_token: int,
-        beam_size: int,
+        beam_size: Count,
         embedding_fn: Callable[..., Any] | None = None,
         output_fn: Callable[..., Any] | None = None,
     ) -> None:
-        if beam_size < 1:
-            raise ArgumentError(message(f"BeamSearchDecoder: beam_size={beam_size}", "it must be positive"))
         self.cell, self.embedding_fn, self.output_fn = cell, embedding_fn, output_fn
         self.start_token, self.end_token, self.beam_size = int(start_token), int(end_token), beam_size
 

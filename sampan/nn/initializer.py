@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..base.kinds import Count, Deviation, Finite, Positive
 from ..base.lazy import scipy_special as special
 from ..tensor import Tensor, to_tensor
 from ..tensor.explained import Explained
@@ -114,7 +115,7 @@ class Assign(Initializer):
 class Uniform(Initializer):
     """Uniform numbers in [low, high)."""
 
-    def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None) -> None:
+    def __init__(self, low: Finite = -1.0, high: Finite = 1.0, name: str | None = None) -> None:
         if high < low:
             raise ArgumentError(message(f"Uniform(): low={low} is above high={high}", "", "swap them"))
         self._low, self._high = low, high
@@ -126,9 +127,7 @@ class Uniform(Initializer):
 class Normal(Initializer):
     """Normal numbers of this mean and standard deviation."""
 
-    def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
-        if std < 0:
-            raise ArgumentError(message(f"Normal(): std={std}", "it must be 0 or more"))
+    def __init__(self, mean: Finite = 0.0, std: Deviation = 1.0, name: str | None = None) -> None:
         self._mean, self._std = mean, std
 
     def values(self, shape: list[int]) -> Array:
@@ -145,12 +144,16 @@ class TruncatedNormal(Initializer):
         b: the largest value.
     """
 
-    def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None) -> None:
+    def __init__(
+        self, mean: Finite = 0.0, std: Deviation = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None
+    ) -> None:
         if not a < b:
             raise ArgumentError(message(f"TruncatedNormal(): a={a} is not below b={b}"))
         self._mean, self._std, self._low, self._high = mean, std, a, b
 
     def values(self, shape: list[int]) -> Array:
+        if self._std == 0:
+            return np.full(shape, min(max(self._mean, self._low), self._high))
         low, high = (special.ndtr((edge - self._mean) / self._std) for edge in (self._low, self._high))
         drawn = special.ndtri(_generator().uniform(low, high, shape)) * self._std + self._mean
         return np.clip(drawn, self._low, self._high)
@@ -158,9 +161,9 @@ class TruncatedNormal(Initializer):
 
 class _Xavier(Initializer):
     def __init__(
-        self, fan_in: float | None = None, fan_out: float | None = None, gain: float = 1.0, name: str | None = None
+        self, fan_in: Deviation | None = None, fan_out: Deviation | None = None, gain: Finite = 1.0, name: str | None = None
     ) -> None:
-        self._fan_in, self._fan_out, self._gain = fan_in, fan_out, gain
+        self._fan_in, self._fan_out, self._gain = fan_in, fan_out, abs(gain)
 
     def _deviation(self, shape: list[int]) -> float:
         fan_in, fan_out = _fans(shape)
@@ -193,10 +196,12 @@ class XavierNormal(_Xavier):
 
 class _Kaiming(Initializer):
     def __init__(
-        self, fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu", mode: str = "fan_in"
+        self,
+        fan_in: Positive | None = None,
+        negative_slope: float = 0.0,
+        nonlinearity: str = "relu",
+        mode: Literal["fan_in", "fan_out"] = "fan_in",
     ) -> None:
-        if mode not in ("fan_in", "fan_out"):
-            raise ArgumentError(message(f"{type(self).__name__}(): mode={mode!r}", "it must be 'fan_in' or 'fan_out'"))
         self._fan_in, self._mode = fan_in, mode
         self._gain = calculate_gain(nonlinearity, negative_slope)
 
@@ -235,7 +240,7 @@ class Orthogonal(Initializer):
     Source: A. Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", https://arxiv.org/abs/1312.6120
     """
 
-    def __init__(self, gain: float = 1.0, name: str | None = None) -> None:
+    def __init__(self, gain: Finite = 1.0, name: str | None = None) -> None:
         self._gain = gain
 
     def values(self, shape: list[int]) -> Array:
@@ -251,9 +256,7 @@ class Orthogonal(Initializer):
 class Dirac(Initializer):
     """A convolution's weight that passes its input channels on: 1 at the kernel's centre of channel k to k, in each of ``groups`` groups."""
 
-    def __init__(self, groups: int = 1, name: str | None = None) -> None:
-        if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-            raise ArgumentError(message(f"Dirac(): groups={groups!r}", "it must be a positive integer"))
+    def __init__(self, groups: Count = 1, name: str | None = None) -> None:
         self._groups = groups
 
     def values(self, shape: list[int]) -> Array:

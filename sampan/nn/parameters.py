@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,7 +113,7 @@ def make_parameter(
     """The Parameter that the attr describes, initialised; None for attr False."""
     if attr is False:
         return None
-    sizes = [int(n) for n in shape]
+    sizes = [operator.index(n) for n in shape]
     if min(sizes, default=0) < 0:
         # Not yet an error of sampan's own: the layer that is made adds its name and what it was given.
         raise ValueError(

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..base.errors import ArgumentError, ShapeError, message
+from ..base.kinds import AboveOne, Count, Format, NotNegative, NotZero
 from ..base.lazy import scipy_special as special
 from . import primitives as p
 from .arguments import dtype_name, floating, normalized_axis, ranked
@@ -52,13 +53,13 @@ def elu(x, alpha=1.0):
 
 
 @op((_F + "celu",), reference=lambda x, alpha=1.0: np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha)), samples=_ONE)
-def celu(x, alpha=1.0):
+def celu(x, alpha: NotZero = 1.0):
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)). https://arxiv.org/abs/1704.07483"""
     return p.select(p.gt(x, 0), x, p.mul(p.expm1(p.div(p.minimum(x, 0), alpha)), alpha))
 
 
 @op((_F + "selu",), samples=_ONE)
-def selu(x, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848170429916717):
+def selu(x, scale: AboveOne = 1.0507009873554804934193349852946, alpha: NotNegative = 1.6732632423543772848170429916717):
     """scale * (x where x > 0, else alpha * (exp(x) - 1)). https://arxiv.org/abs/1706.02515"""
     return p.mul(p.select(p.gt(x, 0), x, p.mul(p.expm1(p.minimum(x, 0)), alpha)), scale)
 
@@ -128,7 +129,7 @@ def hardshrink(x, threshold=0.5):
 
 
 @op((_F + "softshrink",), reference=lambda x, threshold=0.5: np.sign(x) * np.maximum(np.abs(x) - threshold, 0), samples=_ONE)
-def softshrink(x, threshold=0.5):
+def softshrink(x, threshold: NotNegative = 0.5):
     """x moved toward 0 by threshold; 0 inside of it."""
     return p.select(p.gt(x, threshold), p.sub(x, threshold), p.select(p.lt(x, -threshold), p.add(x, threshold), p.mul(x, 0)))
 
@@ -159,7 +160,7 @@ def hardswish(x):
     ),
     samples=_ONE,
 )
-def softplus(x, beta=1.0, threshold=20.0):
+def softplus(x, beta: NotZero = 1.0, threshold=20.0):
     """A smooth relu: log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold."""
     scaled = p.mul(x, beta)
     return p.select(p.gt(scaled, threshold), x, p.div(p.log1p(p.exp(p.minimum(scaled, threshold))), beta))
@@ -190,7 +191,7 @@ def thresholded_relu(x, threshold=1.0, value=0.0):
 
 
 @op((_F + "prelu",), operands=("x", "weight"), reference=lambda x, w: np.where(x > 0, x, x * w), samples=[(real(2, 3), real(1))])
-def prelu(x, weight, data_format="NCHW"):
+def prelu(x, weight, data_format: Format = "NCHW"):
     """x where x > 0, else weight * x; weight has one element, or one for each channel. https://arxiv.org/abs/1502.01852"""
     shape = [1] * x.ndim
     if weight.numel != 1:
@@ -286,12 +287,12 @@ def glu(x, axis=-1):
     reference=lambda x, groups: x.reshape(x.shape[0], x.shape[1] // groups, groups, *x.shape[2:]).max(2),
     samples=[(real(2, 6, 3, 3), 2)],
 )
-def maxout(x, groups, axis=1):
+def maxout(x, groups: Count, axis=1):
     """The maximum over each of groups of ``groups`` channels. https://arxiv.org/abs/1302.4389"""
     ranked("maxout", "x", x, "channels", more=True)
     x = floating(x)
     axis = normalized_axis("maxout", axis, x.ndim)
-    if groups < 1 or x.shape[axis] % groups:
+    if x.shape[axis] % groups:
         raise ShapeError(f"maxout(): axis {axis} of {list(x.shape)} is no multiple of groups={groups}")
     split = p.reshape(x, (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :]))
     return p.reshape(p.reduce_max(split, (axis + 1,)), (*x.shape[:axis], x.shape[axis] // groups, *x.shape[axis + 1 :]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, DTypeError, ShapeError, message
+from ..base.kinds import Format2D, NotNegative, Probability
 from . import primitives as p
 from .arguments import dropped, floating, normalized_axis, promoted, ranked
 from .define import op
@@ -136,7 +137,7 @@ def length_mask(x, width, dtype):
     samples=[(real(3, 4), real(3, 4))],
     tests="noempty",
 )
-def cosine_similarity(x1, x2, axis=1, eps=1e-8):
+def cosine_similarity(x1, x2, axis=1, eps: NotNegative = 1e-8):
     """The cosine of the angle between vectors along ``axis``."""
     shape = p.broadcast_shapes(x1.shape, x2.shape)
     a, b = (p.broadcast_to(floating(v), shape) for v in promoted(x1, x2))
@@ -147,39 +148,39 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
 
 
 @op("nn.functional.pixel_shuffle", operands=("x",), samples=[(real(2, 8, 3, 2), 2)], tests="noempty")
-def pixel_shuffle(x, upscale_factor, data_format="NCHW"):
+def pixel_shuffle(x, upscale_factor, data_format: Format2D = "NCHW"):
     """[N, C r^2, H, W] as [N, C, H r, W r]. https://arxiv.org/abs/1609.05158"""
     ranked("pixel_shuffle", "x", x, "N H W C" if data_format == "NHWC" else "N C H W")
     r, is_last = upscale_factor, data_format == "NHWC"
     x = p.transpose(x, (0, 3, 1, 2)) if is_last else x
     n, c, h, w = x.shape
-    if r < 1 or c % (r * r):
+    if c % (r * r):
         raise ShapeError(f"pixel_shuffle(): {c} channels are no multiple of {r} squared")
     y = p.reshape(p.transpose(p.reshape(x, (n, c // (r * r), r, r, h, w)), (0, 1, 4, 2, 5, 3)), (n, c // (r * r), h * r, w * r))
     return p.transpose(y, (0, 2, 3, 1)) if is_last else y
 
 
 @op("nn.functional.pixel_unshuffle", operands=("x",), samples=[(real(2, 2, 4, 6), 2)], tests="noempty")
-def pixel_unshuffle(x, downscale_factor, data_format="NCHW"):
+def pixel_unshuffle(x, downscale_factor, data_format: Format2D = "NCHW"):
     """[N, C, H r, W r] as [N, C r^2, H, W]: the inverse of pixel_shuffle."""
     ranked("pixel_unshuffle", "x", x, "N H W C" if data_format == "NHWC" else "N C H W")
     r, is_last = downscale_factor, data_format == "NHWC"
     x = p.transpose(x, (0, 3, 1, 2)) if is_last else x
     n, c, h, w = x.shape
-    if r < 1 or h % r or w % r:
+    if h % r or w % r:
         raise ShapeError(f"pixel_unshuffle(): {h} x {w} is no multiple of {r}")
     y = p.reshape(p.transpose(p.reshape(x, (n, c, h // r, r, w // r, r)), (0, 1, 3, 5, 2, 4)), (n, c * r * r, h // r, w // r))
     return p.transpose(y, (0, 2, 3, 1)) if is_last else y
 
 
 @op("nn.functional.channel_shuffle", operands=("x",), samples=[(real(2, 6, 3, 2), 3)], tests="noempty")
-def channel_shuffle(x, groups, data_format="NCHW"):
+def channel_shuffle(x, groups, data_format: Format2D = "NCHW"):
     """Channels regrouped: [N, g, C / g, ...] as [N, C / g, g, ...]. https://arxiv.org/abs/1707.01083"""
     ranked("channel_shuffle", "x", x, "N H W C" if data_format == "NHWC" else "N C H W")
     is_last = data_format == "NHWC"
     x = p.transpose(x, (0, 3, 1, 2)) if is_last else x
     n, c, h, w = x.shape
-    if groups < 1 or c % groups:
+    if c % groups:
         raise ShapeError(f"channel_shuffle(): {c} channels are no multiple of groups={groups}")
     y = p.reshape(p.transpose(p.reshape(x, (n, groups, c // groups, h, w)), (0, 2, 1, 3, 4)), (n, c, h, w))
     return p.transpose(y, (0, 2, 3, 1)) if is_last else y
@@ -191,7 +192,7 @@ def channel_shuffle(x, groups, data_format="NCHW"):
     reference=lambda y: y * 0.9 + 0.1 / y.shape[-1],
     samples=[(real(3, 4),)],
 )
-def label_smooth(label, prior_dist=None, epsilon=0.1):
+def label_smooth(label, prior_dist=None, epsilon: Probability = 0.1):
     """(1 - epsilon) * label + epsilon * the prior, uniform by default. https://arxiv.org/abs/1512.00567"""
     ranked("label_smooth", "label", label, "classes", more=True)
     label = floating(label)

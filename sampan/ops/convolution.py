@@ -78,8 +78,6 @@ def _convolve(name, rank, x, weight, bias, stride, padding, dilation, groups, da
     x, weight = promoted(x, weight)
     x = channels_first(x, is_last)
     strides, dilations = per_axis(name, stride, rank, "stride"), per_axis(name, dilation, rank, "dilation")
-    if min(strides) < 1 or min(dilations) < 1:
-        raise ArgumentError(message(f"{name}(): stride={stride!r}, dilation={dilation!r}", "they must be at least 1"))
     low, high = paddings(name, padding, rank, x.shape[2:], weight.shape[2:], strides, dilations, is_last)
     y = p.conv(x, weight, strides, low, high, dilations, groups)
     if bias is not None:

@@ -319,7 +319,9 @@ def op(
                 p in keyword_only or p == "key",
                 p == variadic,
                 p == rest,
-                attributes.kind_of(p, default) if is_public and p not in lists and p not in chosen else "",
+                attributes.kind_of(p, default, function.__annotations__.get(p))
+                if is_public and p not in lists and p not in chosen
+                else "",
             )
             for p, default in defaults.items()
         )

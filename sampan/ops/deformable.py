@@ -42,11 +42,11 @@ def deform_conv2d(x, offset, weight, bias=None, stride=1, padding=0, dilation=1,
                 "x must be [N, C, H, W] and weight [O, C / groups, kh, kw]",
             )
         )
-    if min(down, right, dy, dx, deformable_groups, groups) < 1 or x.shape[1] % deformable_groups or weight.shape[0] % groups:
+    if x.shape[1] % deformable_groups or weight.shape[0] % groups:
         raise ArgumentError(
             message(
-                f"deform_conv2d(): stride={stride}, dilation={dilation}, deformable_groups={deformable_groups}, groups={groups}",
-                "all must be positive; channels must be a multiple of deformable_groups, filters of groups",
+                f"deform_conv2d(): deformable_groups={deformable_groups}, groups={groups}",
+                "channels must be a multiple of deformable_groups, filters of groups",
             )
         )
     n, c, height, width = x.shape

@@ -275,7 +275,15 @@ def _stft_reference(
     tolerance=5,
 )
 def stft(
-    x, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False, onesided=None
+    x,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided: bool | None = None,
 ):
     """The short-time Fourier transform of signals [..., T]: complex [..., terms, frames].
 

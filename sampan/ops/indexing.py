@@ -200,10 +200,8 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
     """Positions within shard ``shard_id`` of ids split into nshards ranges; ignore_value for ids of other shards. Ids lie in [0, index_num)."""
     if not dtypes.is_integer(input.dtype):
         raise DTypeError(message(f"shard_index() does not take {input.dtype}", "it takes integer types"))
-    if nshards < 1 or not 0 <= shard_id < nshards:
+    if not 0 <= shard_id < nshards:
         raise ArgumentError(f"shard_index(): shard_id {shard_id} must be in [0, {nshards})")
-    if index_num < 1:
-        raise ArgumentError(f"shard_index(): index_num is {index_num}; it must be positive")
     inside = p.bitwise_and(p.ge(input, 0), p.lt(input, index_num))
     ids = p.require(input, inside, f"shard_index(): input holds ids outside of [0, {index_num})")
     size = -(-index_num // nshards)

@@ -179,8 +179,6 @@ def split_with_sizes(x, split_sizes, axis=0):
 def chunk(x, chunks, axis=0):
     """A list of at most ``chunks`` parts along ``axis``, of one size except for a shorter last one."""
     axis = _split_axis("chunk", x, axis)
-    if chunks < 1:
-        raise ArgumentError(f"chunk(): chunks is {chunks}; it must be positive")
     length = x.shape[axis]
     size = max(-(-length // chunks), 1)
     return cut(x, axis, [min(size, length - at) for at in range(0, length, size)] or [0])

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, DTypeError, ShapeError, message
+from ..base.kinds import Size
 from ..base.lazy import scipy_linalg
 from ..ir.program import Value
 from . import primitives as p
@@ -551,7 +552,7 @@ def _leading(name: str, x: Value, q: Any, default: int) -> tuple[Value, Value, V
     samples=[(real(4, 3), 2), (real(2, 4, 5), 2, 2, real(2, 4, 5))],
     tests="noscalar nograd",
 )
-def svd_lowrank(x, q=None, niter=2, M=None):
+def svd_lowrank(x, q=None, niter: Size = 2, M=None):
     """(U, S, V): the q (6 by default) leading singular values and vectors of x, or of x - M; found exactly, whatever niter."""
     x = floating(x)
     if M is not None:
@@ -566,7 +567,7 @@ def svd_lowrank(x, q=None, niter=2, M=None):
     samples=[(real(5, 3), 2), (real(2, 4, 5), 2, False)],
     tests="noscalar nograd",
 )
-def pca_lowrank(x, q=None, center=True, niter=2):
+def pca_lowrank(x, q=None, center=True, niter: Size = 2):
     """(U, S, V): the q (6 by default) leading principal components of rows x [..., M, N], about their mean with ``center``; found exactly."""
     x = floating(x)
     if center and x.ndim > 1 and x.shape[-2]:

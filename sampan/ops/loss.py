@@ -6,6 +6,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, ShapeError, message
+from ..base.kinds import Probability
 from ..base.lazy import scipy_special as special
 from . import primitives as p
 from .arguments import dropped, floating, matched, normalized_axis, ranked
@@ -200,7 +201,7 @@ def cross_entropy(
     soft_label=False,
     axis=-1,
     use_softmax=True,
-    label_smoothing=0.0,
+    label_smoothing: Probability = 0.0,
 ):
     """-log of the label's probability, from logits (or, use_softmax False, from probabilities).
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ..base.errors import ArgumentError, ShapeError, message
+from ..base.errors import ShapeError, message
+from ..base.kinds import Cosine, NotNegative, Positive
 from . import primitives as p
 from .arguments import dropped, floating, matched, normalized_axis
 from .define import op
@@ -48,7 +49,7 @@ def hinge_embedding_loss(input, label, margin=1.0, reduction="mean"):
     samples=[(real(3, 4), real(3, 4), integer(3, low=0, high=2))],
     tests="noempty",
 )
-def cosine_embedding_loss(input1, input2, label, margin=0, reduction="mean"):
+def cosine_embedding_loss(input1, input2, label, margin: Cosine = 0, reduction="mean"):
     """1 - cosine where the label is 1, max(0, cosine - margin) where it is -1, for vectors along the last axis."""
     a, b = matched(floating(input1), floating(input2))
     if a.ndim not in (1, 2) or label.shape != a.shape[:-1]:
@@ -120,7 +121,7 @@ def pairwise_distance(x, y, p=2.0, epsilon=1e-6, keepdim=False):
     samples=[(real(3, 4), real(3, 4), real(3, 4))],
     tests="noempty noscalar",
 )
-def triplet_margin_loss(input, positive, negative, margin=1.0, p=2.0, epsilon=1e-6, swap=False, reduction="mean"):
+def triplet_margin_loss(input, positive, negative, margin: NotNegative = 1.0, p=2.0, epsilon=1e-6, swap=False, reduction="mean"):
     """max(0, distance(input, positive) - distance(input, negative) + margin), of rows and their p-norm.
 
     swap: the negative's distance to the positive counts where it is smaller. http://www.bmva.org/bmvc/2016/papers/paper119
@@ -175,7 +176,7 @@ def _label_scores(x, ids):
     samples=[(real(3, 4), integer(3, low=0, high=4))],
     tests="noempty noscalar",
 )
-def multi_margin_loss(input, label, p=1, margin=1.0, weight=None, reduction="mean"):
+def multi_margin_loss(input, label, p: NotNegative = 1, margin=1.0, weight=None, reduction="mean"):
     """The mean over classes of max(0, weight of the label * (margin - score of the label + score)) ** p, the label's own class left out."""
     return _multi_margin(input, label, p, margin, weight, reduction)
 
@@ -234,10 +235,8 @@ def multi_label_margin_loss(input, label, reduction="mean"):
     samples=[(real(3, 4), positive(3, 4)), (positive(3, 4), positive(3, 4, high=4.0), False, True)],
     tests="noempty",
 )
-def poisson_nll_loss(input, label, log_input=True, full=False, epsilon=1e-8, reduction="mean"):
+def poisson_nll_loss(input, label, log_input=True, full=False, epsilon: Positive = 1e-8, reduction="mean"):
     """-log of the Poisson probability of the label, for the logarithm of its rate (or, log_input False, the rate); full: with Stirling's term."""
-    if not epsilon > 0:
-        raise ArgumentError(message(f"poisson_nll_loss(): epsilon={epsilon}", "it must be positive"))
     x, y = matched(floating(input), label)
     loss = p.sub(p.exp(x), p.mul(y, x)) if log_input else p.sub(x, p.mul(y, p.log(p.add(x, epsilon))))
     if full:
@@ -254,7 +253,7 @@ def poisson_nll_loss(input, label, log_input=True, full=False, epsilon=1e-8, red
     samples=[(real(3, 4), real(3, 4), positive(3, 4))],
     tests="noempty",
 )
-def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reduction="mean"):
+def gaussian_nll_loss(input, label, variance, full=False, epsilon: NotNegative = 1e-6, reduction="mean"):
     """-log of the normal density of the label, for a mean and a variance (kept above epsilon); full: with its constant."""
     x, y = matched(floating(input), label)
     if variance.shape != x.shape and variance.shape == x.shape[:-1]:

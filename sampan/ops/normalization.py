@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, ShapeError, message
+from ..base.kinds import Count, Format, NotNegative
 from . import primitives as p
 from . import primitives as q  # in normalize(), where p is the norm's order
 from .arguments import normalized_axis, ranked
@@ -152,7 +153,7 @@ def batch_norm_infer(x, running_mean, running_var, weight, bias, epsilon, channe
     samples=[(real(3, 4, 5), 5, real(5), real(5))],
     tests="noempty",
 )
-def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-5):
+def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon: NotNegative = 1e-5):
     """x normalised over its last axes, those of ``normalized_shape``, then weight * x + bias. https://arxiv.org/abs/1607.06450"""
     shape = tuple(normalized_shape) if isinstance(normalized_shape, (list, tuple)) else (normalized_shape,)
     if x.shape[x.ndim - len(shape) :] != shape or len(shape) > x.ndim:
@@ -203,13 +204,13 @@ def rms_norm(input, normalized_shape, weight=None, eps=1e-5):
     samples=[(real(2, 4, 3), 2, 1e-5, real(4), real(4))],
     tests="noempty",
 )
-def group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
+def group_norm(x, num_groups, epsilon: NotNegative = 1e-5, weight=None, bias=None, data_format: Format = "NCHW"):
     """x normalised over each of ``num_groups`` groups of channels. https://arxiv.org/abs/1803.08494"""
     ranked("group_norm", "x", x, "N C", more=True)
     is_last = data_format[-1] == "C" and x.ndim > 2
     first = p.transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1))) if is_last else x
     n, c = first.shape[:2]
-    if num_groups < 1 or c % num_groups:
+    if c % num_groups:
         raise ArgumentError(
             message(
                 f"group_norm(): x has {c} channels and num_groups is {num_groups}",
@@ -259,11 +260,9 @@ def normalize(x, p=2, axis=1, epsilon=1e-12):
 
 
 @op("nn.functional.local_response_norm", operands=("x",), samples=[(real(2, 5, 4), 3)], tests="noempty")
-def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW"):
+def local_response_norm(x, size: Count, alpha=1e-4, beta=0.75, k=1.0, data_format: Format = "NCHW"):
     """x divided by (k + alpha * mean of squares over ``size`` neighbouring channels) ** beta."""
     ranked("local_response_norm", "x", x, "N C L", more=True)
-    if size < 1:
-        raise ArgumentError(message(f"local_response_norm(): size is {size}", "it must be positive"))
     channel = x.ndim - 1 if data_format[-1] == "C" else 1
     squares = p.mul(x, x)
     low, high = [0] * x.ndim, [0] * x.ndim

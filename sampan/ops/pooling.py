@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import ArgumentError, ShapeError, message
+from ..base.kinds import OutputSizes
 from . import primitives as p
 from .convolution import channels_back, channels_first, paddings, per_axis, require_format
 from .define import op
@@ -17,8 +18,6 @@ def window_plan(name, rank, x, kernel_size, stride, padding, ceil_mode, is_last)
         raise ShapeError(message(f"{name}(): x has shape {list(x.shape)}", f"it must have {rank + 2} axes"))
     kernel = per_axis(name, kernel_size, rank, "kernel_size")
     strides = kernel if stride is None else per_axis(name, stride, rank, "stride")
-    if min(kernel) < 1 or min(strides) < 1:
-        raise ArgumentError(message(f"{name}(): kernel_size={kernel_size!r}, stride={stride!r}", "they must be at least 1"))
     low, high = paddings(name, padding, rank, x.shape[2:], kernel, strides, (1,) * rank, is_last)
     if any(a * 2 > k or b * 2 > k for a, b, k in zip(low, high, kernel, strict=True)) and not isinstance(padding, str):
         raise ArgumentError(
@@ -129,7 +128,7 @@ def _adaptive(name, rank, kind, x, output_size, return_mask, data_format):
     samples=[(real(2, 3, 8), 3)],
     tests="noempty",
 )
-def adaptive_avg_pool1d(x, output_size):
+def adaptive_avg_pool1d(x, output_size: OutputSizes):
     """The mean of ``output_size`` windows that cover x [N, C, L]."""
     return _adaptive("adaptive_avg_pool1d", 1, "avg", x, output_size, False, "NCL")
 
@@ -140,30 +139,30 @@ def adaptive_avg_pool1d(x, output_size):
     samples=[(real(2, 3, 5, 4), (2, 3)), (real(2, 3, 4, 4), 1)],
     tests="noempty",
 )
-def adaptive_avg_pool2d(x, output_size, data_format="NCHW"):
+def adaptive_avg_pool2d(x, output_size: OutputSizes, data_format="NCHW"):
     """The mean of ``output_size`` windows that cover x [N, C, H, W]; None keeps an axis."""
     return _adaptive("adaptive_avg_pool2d", 2, "avg", x, output_size, False, data_format)
 
 
 @op("nn.functional.adaptive_avg_pool3d", operands=("x",), samples=[(real(1, 2, 4, 3, 3), 2)], tests="noempty")
-def adaptive_avg_pool3d(x, output_size, data_format="NCDHW"):
+def adaptive_avg_pool3d(x, output_size: OutputSizes, data_format="NCDHW"):
     """The mean of ``output_size`` windows that cover x [N, C, D, H, W]; None keeps an axis."""
     return _adaptive("adaptive_avg_pool3d", 3, "avg", x, output_size, False, data_format)
 
 
 @op("nn.functional.adaptive_max_pool1d", operands=("x",), samples=[(real(2, 3, 8), 3)], tests="noempty")
-def adaptive_max_pool1d(x, output_size, return_mask=False):
+def adaptive_max_pool1d(x, output_size: OutputSizes, return_mask=False):
     """The maximum of ``output_size`` windows that cover x [N, C, L]."""
     return _adaptive("adaptive_max_pool1d", 1, "max", x, output_size, return_mask, "NCL")
 
 
 @op("nn.functional.adaptive_max_pool2d", operands=("x",), samples=[(real(2, 3, 5, 4), (2, 3))], tests="noempty")
-def adaptive_max_pool2d(x, output_size, return_mask=False):
+def adaptive_max_pool2d(x, output_size: OutputSizes, return_mask=False):
     """The maximum of ``output_size`` windows that cover x [N, C, H, W]."""
     return _adaptive("adaptive_max_pool2d", 2, "max", x, output_size, return_mask, "NCHW")
 
 
 @op("nn.functional.adaptive_max_pool3d", operands=("x",), samples=[(real(1, 2, 4, 3, 3), 2)], tests="noempty")
-def adaptive_max_pool3d(x, output_size, return_mask=False):
+def adaptive_max_pool3d(x, output_size: OutputSizes, return_mask=False):
     """The maximum of ``output_size`` windows that cover x [N, C, D, H, W]."""
     return _adaptive("adaptive_max_pool3d", 3, "max", x, output_size, return_mask, "NCDHW")

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, describe, message
+from ..base.kinds import DistanceMode, NotNegative
 from ..ir.program import Value
 from . import primitives as p
 from .arguments import broadcast, floating, matched, normalized_axis, promoted
@@ -413,7 +414,7 @@ def _cdist_reference(x, y, p=2.0, compute_mode=""):
     tests="noscalar noshape noempty",
     tolerance=3,
 )
-def cdist(x, y, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+def cdist(x, y, p: NotNegative = 2.0, compute_mode: DistanceMode = "use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distance of every row of x [..., P, M] to every row of y [..., R, M]: [..., P, R]; computed from differences in every mode."""
     return distances("cdist", x, y, float(p))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import ArgumentError, ShapeError, message
+from ..base.kinds import NotNegative
 from . import primitives as p
 from .arguments import floating
 from .define import op
@@ -67,7 +68,7 @@ def ctc_loss(
     tests="noempty noscalar",
     tolerance=5,
 )
-def rnnt_loss(input, label, input_lengths, label_lengths, blank=0, fastemit_lambda=0.001, reduction="mean"):
+def rnnt_loss(input, label, input_lengths, label_lengths, blank=0, fastemit_lambda: NotNegative = 0.001, reduction="mean"):
     """-log of the probability of all alignments of the label [N, U] with log-probabilities [N, T, U + 1, C].
 
     fastemit_lambda: how much more the gradient rewards emitting early (the loss itself stays). https://arxiv.org/abs/1211.3711

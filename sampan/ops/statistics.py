@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
+from ..base.kinds import Finite
 from ..ir.program import Value
 from . import primitives as p
 from .arguments import dropped, floating, normalized_axes
@@ -103,6 +104,8 @@ def _median_reference(x, axis=None, keepdim=False, mode="avg"):
 def _median(name: str, x: Value, axis: Any, keepdim: bool, mode: str, skip_nan: bool) -> Any:
     if mode not in ("avg", "min"):
         raise ArgumentError(f"{name}(): mode is {mode!r}; it must be 'avg' or 'min'")
+    if isinstance(axis, (list, tuple)) and not axis:
+        raise ArgumentError(f"{name}(): axis is {axis!r}; it must name an axis, or be None for all of them")
     if mode == "avg":
         x = floating(x)
     rows, axes = _rows(name, x, axis)
@@ -315,7 +318,7 @@ def _positive_bins(name: str, bins: Any) -> int:
     aliases={"x": "input"},
     tolerance=1e5,
 )
-def histogram(input, bins=100, min=0.0, max=0.0, weight=None, density=False):
+def histogram(input, bins=100, min: Finite = 0.0, max: Finite = 0.0, weight=None, density=False):
     """How many elements fall into each of ``bins`` equal bins over [min, max], or the data's own range when both are 0.
 
     int64 counts; float32 weights where ``weight`` is given, or with ``density`` (whose integral is 1).
@@ -343,7 +346,7 @@ def histogram(input, bins=100, min=0.0, max=0.0, weight=None, density=False):
     aliases={"x": "input"},
     tolerance=1e4,
 )
-def histogram_bin_edges(input, bins=100, min=0.0, max=0.0):
+def histogram_bin_edges(input, bins=100, min: Finite = 0.0, max: Finite = 0.0):
     """The bins + 1 ends of histogram's bins, as float32."""
     bins = _positive_bins("histogram_bin_edges", bins)
     first, last = _range_of(p.cast(input, "float64"), float(min), float(max))

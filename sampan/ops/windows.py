@@ -28,9 +28,6 @@ def _layout(name, height, width, kernel_sizes, strides, paddings, dilations):
     """The windows' layout: kernel, padded sizes, counts, edges, and the flat positions [kernel, windows] inside the padded image."""
     kernel = per_axis(name, kernel_sizes, 2, "kernel_sizes")
     steps, gaps = per_axis(name, strides, 2, "strides"), per_axis(name, dilations, 2, "dilations")
-    for parameter, sizes in (("kernel_sizes", kernel), ("strides", steps), ("dilations", gaps)):
-        if min(sizes) < 1:
-            raise ArgumentError(message(f"{name}(): {parameter} is {list(sizes)}", "each must be positive"))
     top, bottom, left, right = _edges(name, paddings)
     padded = (height + top + bottom, width + left + right)
     counts = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(padded, kernel, steps, gaps, strict=True))

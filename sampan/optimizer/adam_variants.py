@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..base.kinds import Finite
 from ..tensor import Tensor
 from .adam import MomentOptimizer
 from .buckets import Bucket
@@ -97,6 +98,7 @@ class NAdam(MomentOptimizer):
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
+        require_rate(type(self).__name__, "learning_rate", self.get_lr(), lambda v: v >= 0, "at least 0")
         self._set_rates(beta1, beta2, epsilon)
         self._momentum_decay = require_rate("NAdam", "momentum_decay", momentum_decay, lambda v: v >= 0, "at least 0")
         self._state_starts = {"moment1": 0.0, "moment2": 0.0}
@@ -160,6 +162,7 @@ class RAdam(MomentOptimizer):
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
+        require_rate(type(self).__name__, "learning_rate", self.get_lr(), lambda v: v >= 0, "at least 0")
         self._set_rates(beta1, beta2, epsilon)
         self._state_starts = {"moment1": 0.0, "moment2": 0.0}
         kept = Number(1.0, like_parameter=True)
@@ -218,7 +221,7 @@ class Lamb(MomentOptimizer):
     def __init__(
         self,
         learning_rate: Any = 0.001,
-        lamb_weight_decay: float = 0.01,
+        lamb_weight_decay: Finite = 0.01,
         beta1: Any = 0.9,
         beta2: Any = 0.999,
         epsilon: Any = 1e-6,

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.errors import ArgumentError, message
+from ..base.kinds import Finite
 from ..tensor import OPS, Tensor
 from ..tensor.variable_methods import replace
 from .buckets import Bucket, Run
-from .optimizer import Number, Optimizer, require_rate
+from .optimizer import Number, Optimizer
 
 
 class SGD(Optimizer):
@@ -80,13 +81,13 @@ class Momentum(Optimizer):
     def __init__(
         self,
         learning_rate: Any = 0.001,
-        momentum: float = 0.9,
+        momentum: Finite = 0.9,
         parameters: Any = None,
         use_nesterov: bool = False,
         weight_decay: Any = None,
         grad_clip: Any = None,
         multi_precision: bool = False,
-        rescale_grad: float = 1.0,
+        rescale_grad: Finite = 1.0,
         use_multi_tensor: bool = False,
         name: str | None = None,
     ) -> None:
@@ -94,7 +95,7 @@ class Momentum(Optimizer):
         self._state_starts = {"velocity": 0.0}
         self._momentum = float(momentum)
         self._use_nesterov = bool(use_nesterov)
-        self._rescale_grad = require_rate("Momentum", "rescale_grad", rescale_grad, lambda v: v == v, "a number")
+        self._rescale_grad = float(rescale_grad)
 
     def _rates(self, bucket: Bucket, rate: float) -> tuple[Any, ...]:
         options = (self._option(bucket.group, name) for name in ("momentum", "use_nesterov", "rescale_grad"))

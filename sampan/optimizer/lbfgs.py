@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..base import spans
 from ..base.errors import ArgumentError, ArgumentTypeError, message
+from ..base.kinds import Count, NotNegative
 from ..tensor import Tensor, to_tensor
 from ..tensor.functions import enable_grad, no_grad
 from .line_search import Point, Vector, strong_wolfe
-from .optimizer import Optimizer, require_rate
+from .optimizer import Optimizer
 
 
 class LBFGS(Optimizer):
@@ -55,28 +56,24 @@ class LBFGS(Optimizer):
     def __init__(
         self,
         learning_rate: float = 1.0,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
-        line_search_fn: str | None = None,
+        max_iter: Count = 20,
+        max_eval: Count | None = None,
+        tolerance_grad: NotNegative = 1e-7,
+        tolerance_change: NotNegative = 1e-9,
+        history_size: Count = 100,
+        line_search_fn: Literal["strong_wolfe"] | None = None,
         parameters: Any = None,
         weight_decay: Any = None,
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
-        if line_search_fn not in (None, "strong_wolfe"):
-            raise ArgumentError(message(f"LBFGS(): line_search_fn={line_search_fn!r}", "it must be 'strong_wolfe' or None"))
         if len(self._param_groups) != 1:
             raise ArgumentError("LBFGS(): it takes one list of parameters; its directions cross all of them")
-        if max_iter < 1 or (max_eval is not None and max_eval < 1):
-            raise ArgumentError(message(f"LBFGS(): max_iter={max_iter}, max_eval={max_eval}", "both must be at least 1"))
         self._max_iter = int(max_iter)
         self._max_eval = self._max_iter * 5 // 4 if max_eval is None else int(max_eval)
-        self._tolerance_grad = require_rate("LBFGS", "tolerance_grad", tolerance_grad, lambda v: v >= 0, "at least 0")
-        self._tolerance_change = require_rate("LBFGS", "tolerance_change", tolerance_change, lambda v: v >= 0, "at least 0")
+        self._tolerance_grad = float(tolerance_grad)
+        self._tolerance_change = float(tolerance_change)
         self._line_search_fn = line_search_fn
         self._evaluations = self._iterations = 0
         #: Pairs (change of the parameters, change of the gradient), oldest first.

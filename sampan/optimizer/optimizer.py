@@ -514,6 +514,8 @@ def _checked_decay(kind: str, decay: Any) -> Any:
         raise ArgumentTypeError(
             message(f"{kind}(): weight_decay is a {type(decay).__name__}", "it must be a float, L1Decay, L2Decay or None")
         )
+    if not math.isfinite(decay):
+        raise ArgumentError(message(f"{kind}(): weight_decay is {float(decay)}", "it must be finite"))
     return float(decay)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple, TypeVar
 
 from .. import _rt
 from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describe, message
+from ..base.kinds import KINDS, Kind, one_of
 from ..ir.program import Value
 from ..ops.define import SPELLINGS
 
@@ -20,25 +21,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Kinds of errors that Python raises where an argument is of a type that the function was not written for.
 _BY_TYPE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
 
-_WORDS = {
-    "Tensor": "a Tensor",
-    "int": "an integer",
-    "float": "a number",
-    "bool": "True or False",
-    "str": "a string",
-    "None": "None",
-}
-_PLURALS = {"Tensor": "Tensors", "int": "integers", "float": "numbers", "bool": "bools", "str": "strings"}
-
 
 def explained(function: F) -> F:
     """The function; when it fails, and an argument is not what its annotation says, the error says so.
 
-    Nothing is checked as long as nothing fails: a call costs no more than entering the wrapper.
+    Only arguments whose kind has a range are checked before the call.
     """
+    checks: list[_Check] | None = None
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal checks
+        if checks is None:
+            checks = [c for c in _checks(function) if any(k.is_allowed for k in c.kinds)]
+        _require(checks, function.__name__, args, kwargs)
         try:
             return function(*args, **kwargs)
         except _BY_TYPE as error:
@@ -56,22 +52,28 @@ def explained(function: F) -> F:
 
 
 class Explained:
-    """A base of public classes: when making one fails, and an argument is not what its annotation says, the error says so."""
+    """A base of public classes, whose arguments must be what their annotations say: the error names the class and the argument."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.get("__init__")
         if own is not None and _is_own(cls):
-            cls.__init__ = _explained_init(cls, own)  # type: ignore[method-assign]
+            cls.__init__ = _explained_init(own)  # type: ignore[method-assign]
 
 
 def _is_own(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def _explained_init(kind: type, function: F) -> F:
+def _explained_init(function: F) -> F:
+    checks: list[_Check] | None = None
+
     @functools.wraps(function)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        nonlocal checks
+        if checks is None:
+            checks = _checks(function)
+        _require(checks, lambda: _name_of(self), (self, *args), kwargs)
         try:
             function(self, *args, **kwargs)
         except _BY_TYPE as error:
@@ -81,7 +83,7 @@ def _explained_init(kind: type, function: F) -> F:
             is_inner = _is_own(type(self)) and type(self).__init__ is not init  # the subclass explains itself
             if is_inner or isinstance(error, SampanError):
                 raise
-            name = (type(self) if _is_own(type(self)) else kind).__name__
+            name = _name_of(self)
             text = _misfit(function, (self, *args), kwargs, name)
             if text:
                 raise ArgumentTypeError(text) from error
@@ -89,6 +91,49 @@ def _explained_init(kind: type, function: F) -> F:
             raise refused(_received(name, function, (self, *args), kwargs, error)) from error
 
     return init  # type: ignore[return-value]
+
+
+def _name_of(made: Any) -> str:
+    """The public class that a user knows the object by: its own, or the framework's nearest above it."""
+    return next(c.__name__ for c in type(made).__mro__ if _is_own(c) and not c.__name__.startswith("_"))
+
+
+class _Check(NamedTuple):
+    """One parameter, where it stands among the positional arguments, and what it may be."""
+
+    name: str
+    position: int
+    default: Any
+    kinds: tuple[Kind, ...]
+
+
+def _checks(function: Callable[..., Any]) -> list[_Check]:
+    """The parameters whose annotations are made of known kinds."""
+    found = []
+    for position, parameter in enumerate(inspect.signature(function).parameters.values()):
+        kinds = _kinds(parameter)
+        if kinds:
+            place = position if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else sys.maxsize
+            found.append(_Check(parameter.name, place, parameter.default, kinds))
+    return found
+
+
+def _require(checks: list[_Check], called: str | Callable[[], str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    for name, position, default, kinds in checks:
+        value = args[position] if position < len(args) else kwargs.get(name, default)
+        if value is default or value is inspect.Parameter.empty or _fits(kinds, value):
+            continue
+        refused = ArgumentError if any(k.is_type(_plain(value)) for k in kinds) else ArgumentTypeError
+        raise refused(_refusal(called if isinstance(called, str) else called(), name, value, kinds))
+
+
+def _fits(kinds: tuple[Kind, ...], value: Any) -> bool:
+    """Whether the value is of one of the kinds; what is known only when a Program runs is."""
+    return any(k.fits(value) for k in kinds) or isinstance(value, Value) or any(k.fits(_plain(value)) for k in kinds)
+
+
+def _refusal(called: str, name: str, value: Any, kinds: tuple[Kind, ...]) -> str:
+    return message(f"{called}(): {name} is {describe(value)}", f"it must be {' or '.join(k.wanted for k in kinds)}")
 
 
 def _spelled(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -122,15 +167,21 @@ def _misfit(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
             f"{called}(): {error}", f"it takes ({', '.join(str(p).split(':')[0].split('=')[0].strip() for p in parameters)})"
         )
     for name, value in bound.arguments.items():
-        parameter = signature.parameters[name]
-        annotation = inspect.formatannotation(parameter.annotation).strip("'")
-        is_plain = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        if not is_plain or parameter.annotation is parameter.empty or value is parameter.default:
-            continue
-        kinds = _alternatives(annotation)
-        if not any(_fits(kind, value) for kind in kinds):
-            return message(f"{called}(): {name} is {describe(value)}", f"it must be {_wanted(kinds)}")
+        kinds = _kinds(signature.parameters[name])
+        if kinds and value is not signature.parameters[name].default and not _fits(kinds, value):
+            return _refusal(called, name, value, kinds)
     return ""
+
+
+def _kinds(parameter: inspect.Parameter) -> tuple[Kind, ...]:
+    """What a parameter may be; empty where the annotation says something that is not known here."""
+    if parameter.annotation is parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return ()
+    annotation = parameter.annotation
+    kinds = [
+        _kind(part) for part in _alternatives(annotation if isinstance(annotation, str) else inspect.formatannotation(annotation))
+    ]
+    return () if None in kinds else tuple(k for k in kinds if k is not None)
 
 
 def _alternatives(annotation: str) -> list[str]:
@@ -138,27 +189,32 @@ def _alternatives(annotation: str) -> list[str]:
     return [part.strip() for part in re.split(r"\|(?![^\[]*\])", annotation)]
 
 
-def _wanted(kinds: list[str]) -> str:
-    words = []
-    for kind in kinds:
-        inside = re.fullmatch(r"(?:Sequence|list|tuple)\[(\w+).*\]", kind)
-        words.append(f"a list of {_PLURALS.get(inside[1], inside[1])}" if inside else _WORDS.get(kind, kind))
-    return " or ".join(words)
+def _kind(annotation: str) -> Kind | None:
+    """The kind of one part of an annotation; None for one that is not known here."""
+    if annotation in _ALL:
+        return _ALL[annotation]
+    words = re.fullmatch(r"Literal\[(.*)\]", annotation)
+    if words:
+        return one_of(ast.literal_eval(f"({words[1]},)"))
+    sequence = re.fullmatch(r"(?:Sequence|list|tuple)\[(\w+).*\]", annotation)
+    if sequence and sequence[1] in _ALL:
+        return _list_of(_ALL[sequence[1]])
+    return None
 
 
-def _fits(kind: str, value: Any) -> bool:
-    """Whether the value is of the annotated kind; true for kinds that are not known here."""
-    if isinstance(value, _rt.Tensor) and kind in ("int", "float", "bool"):
-        return value.size == 1
-    sequence = re.fullmatch(r"(?:Sequence|list|tuple)\[(\w+).*\]", kind)
-    if sequence:
-        return isinstance(value, (list, tuple)) and all(_fits(sequence[1], v) for v in value)
-    checks: dict[str, Callable[[Any], bool]] = {
-        "Tensor": lambda v: isinstance(v, (_rt.Tensor, Value)),
-        "int": lambda v: isinstance(v, (int, np.integer)) and not isinstance(v, bool),
-        "float": lambda v: isinstance(v, (int, float, np.number)),
-        "bool": lambda v: isinstance(v, (bool, int, np.bool_)),
-        "str": lambda v: isinstance(v, str),
-        "None": lambda v: v is None,
-    }
-    return kind not in checks or checks[kind](value)
+def _list_of(kind: Kind) -> Kind:
+    return Kind(
+        f"a list of {kind.plural}",
+        lambda v: isinstance(v, (list, tuple)) and all(kind.is_type(e) for e in v),
+    )
+
+
+#: The kinds that signatures name, tensors among them.
+_ALL = KINDS | {"Tensor": Kind("a Tensor", lambda v: isinstance(v, (_rt.Tensor, Value)), plural="Tensors")}
+
+
+def _plain(value: Any) -> Any:
+    """A tensor of one element as that, in lists too."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value.item() if isinstance(value, _rt.Tensor) and value.size == 1 else value

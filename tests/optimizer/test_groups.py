@@ -146,7 +146,7 @@ def test_clear_grad_gives_zeros_and_zero_grad_none():
         (lambda w: paddle.optimizer.SGD(float("nan"), parameters=[w]), ArgumentError, "learning rate is nan; it must be finite"),
         (lambda w: paddle.optimizer.SGD(0.1, parameters=[w]).set_lr(float("inf")), ArgumentError, "must be finite"),
         (lambda w: paddle.optimizer.AdamW(0.1, parameters=[w], apply_decay_param_fun=3), ArgumentTypeError, "apply_decay_param_fun is 3"),
-        (lambda w: paddle.optimizer.LBFGS(0.1, max_iter=0, parameters=[w]), ArgumentError, "max_iter=0"),
+        (lambda w: paddle.optimizer.LBFGS(0.1, max_iter=0, parameters=[w]), ArgumentError, "max_iter is 0"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_refused(make, error, text):

@@ -47,7 +47,7 @@ KINDS = {
     "labels of another shape": (lambda: F.nll_loss(X, paddle.to_tensor([0, 1, 2])), ShapeError, r"nll_loss\(\): label is \[3\] and input \[2, 4\]; label must be \[2\]"),
     "weights of another length": (lambda: F.cross_entropy(X, paddle.to_tensor([0, 1]), paddle.ones([3])), ShapeError, r"cross_entropy\(\): weight is \[3\]; there are 4 classes"),
     "slopes of another length": (lambda: F.prelu(X, paddle.ones([3])), ShapeError, r"prelu\(\): weight has 3 elements; it must have 1"),
-    "no groups": (lambda: F.channel_shuffle(IMAGES, 0), ShapeError, r"groups=0"),
+    "no groups": (lambda: F.channel_shuffle(IMAGES, 3), ShapeError, r"groups=3"),
     "no axes": (lambda: paddle.fft.fftn(X, axes=[]), ShapeError, r"fftn\(\): axes is empty"),
     "a plain function: no tensor": (lambda: F.batch_norm([1.0], X, X), TypeError, r"batch_norm\(\): x is \[1.0\]; it must be a Tensor"),
     "a plain function: no number": (lambda: F.lp_pool2d(IMAGES, [0, 0], 2), TypeError, r"lp_pool2d\(\): norm_type is \[0, 0\]"),

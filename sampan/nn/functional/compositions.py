@@ -55,8 +55,8 @@ def triplet_margin_with_distance_loss(
         swap: the negative's distance to the positive counts where it is smaller.
         reduction: ``none``, ``mean`` or ``sum``.
     """
-    if margin <= 0:
-        raise ArgumentError(message(f"triplet_margin_with_distance_loss(): margin={margin}", "it must be positive"))
+    if not margin >= 0:
+        raise ArgumentError(message(f"triplet_margin_with_distance_loss(): margin={margin}", "it must be at least 0"))
     distance = distance_function or OPS["pairwise_distance"]
     near, far = distance(input, positive), distance(input, negative)
     if swap:

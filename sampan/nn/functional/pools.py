@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...base.errors import ArgumentError, ShapeError, message
+from ...base.kinds import Counts, Format1D, Format2D, Format3D, Fraction, OutputSizes, Padding, Positive, Sizes
 from ...tensor import OPS, Tensor
+from ...tensor.explained import explained
 from ...tensor.random import default_generator
 from .padding import integers
 
@@ -22,9 +24,6 @@ def _unpool(
     rank: int, x: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, data_format: str, output_size: Any
 ) -> Tensor:
     name = f"max_unpool{rank}d"
-    formats = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}[rank]
-    if data_format not in formats:
-        raise ArgumentError(message(f"{name}(): data_format={data_format!r}", f"it must be {formats[0]!r} or {formats[1]!r}"))
     if len(x.shape) != rank + 2:
         raise ShapeError(message(f"{name}(): x has shape {list(x.shape)}", f"it must have {rank + 2} axes"))
     kernel = _per_axis(name, "kernel_size", kernel_size, rank)
@@ -47,13 +46,14 @@ def _unpool(
     return OPS["max_unpool"](x, indices, tuple(sizes), is_last)
 
 
+@explained
 def max_unpool1d(
     x: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCL",
+    kernel_size: Counts,
+    stride: Counts | None = None,
+    padding: Sizes = 0,
+    data_format: Format1D = "NCL",
     output_size: Any = None,
     name: str | None = None,
 ) -> Tensor:
@@ -70,13 +70,14 @@ def max_unpool1d(
     return _unpool(1, x, indices, kernel_size, stride, padding, data_format, output_size)
 
 
+@explained
 def max_unpool2d(
     x: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCHW",
+    kernel_size: Counts,
+    stride: Counts | None = None,
+    padding: Sizes = 0,
+    data_format: Format2D = "NCHW",
     output_size: Any = None,
     name: str | None = None,
 ) -> Tensor:
@@ -92,13 +93,14 @@ def max_unpool2d(
     return _unpool(2, x, indices, kernel_size, stride, padding, data_format, output_size)
 
 
+@explained
 def max_unpool3d(
     x: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCDHW",
+    kernel_size: Counts,
+    stride: Counts | None = None,
+    padding: Sizes = 0,
+    data_format: Format3D = "NCDHW",
     output_size: Any = None,
     name: str | None = None,
 ) -> Tensor:
@@ -106,28 +108,30 @@ def max_unpool3d(
     return _unpool(3, x, indices, kernel_size, stride, padding, data_format, output_size)
 
 
+@explained
 def lp_pool1d(
     x: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    norm_type: Positive,
+    kernel_size: Counts,
+    stride: Counts | None = None,
+    padding: Padding = 0,
     ceil_mode: bool = False,
-    data_format: str = "NCL",
+    data_format: Format1D = "NCL",
     name: str | None = None,
 ) -> Tensor:
     """(sum of x ** norm_type) ** (1 / norm_type) over every window of x [N, C, L]; the maximum for an infinite norm."""
     return OPS["power_pool"](x, 1, float(norm_type), kernel_size, stride, padding, ceil_mode, data_format)
 
 
+@explained
 def lp_pool2d(
     x: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    norm_type: Positive,
+    kernel_size: Counts,
+    stride: Counts | None = None,
+    padding: Padding = 0,
     ceil_mode: bool = False,
-    data_format: str = "NCHW",
+    data_format: Format2D = "NCHW",
     name: str | None = None,
 ) -> Tensor:
     """(sum of x ** norm_type) ** (1 / norm_type) over every window of x [N, C, H, W]; the maximum for an infinite norm."""
@@ -156,11 +160,12 @@ def _fractional(rank: int, x: Tensor, output_size: Any, kernel_size: Any, random
     return (values, places) if return_mask else values
 
 
+@explained
 def fractional_max_pool2d(
     x: Tensor,
-    output_size: Any,
-    kernel_size: Any = None,
-    random_u: float | None = None,
+    output_size: OutputSizes,
+    kernel_size: Counts | None = None,
+    random_u: Fraction | None = None,
     return_mask: bool = False,
     name: str | None = None,
 ) -> Any:
@@ -177,11 +182,12 @@ def fractional_max_pool2d(
     return _fractional(2, x, output_size, kernel_size, random_u, return_mask)
 
 
+@explained
 def fractional_max_pool3d(
     x: Tensor,
-    output_size: Any,
-    kernel_size: Any = None,
-    random_u: float | None = None,
+    output_size: OutputSizes,
+    kernel_size: Counts | None = None,
+    random_u: Fraction | None = None,
     return_mask: bool = False,
     name: str | None = None,
 ) -> Any:

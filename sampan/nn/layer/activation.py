@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...base.errors import ShapeError, message
+from ...base.kinds import AboveOne, Count, Format, NotNegative, NotZero, Probability
 from ...tensor import Tensor
 from .. import functional as F
 from ..initializer import Constant
@@ -55,7 +56,7 @@ class CELU(Configured):
 
     _shown = ("_alpha",)
 
-    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+    def __init__(self, alpha: NotZero = 1.0, name: str | None = None) -> None:
         super().__init__(name, _alpha=alpha)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,8 +70,8 @@ class SELU(Configured):
 
     def __init__(
         self,
-        scale: float = 1.0507009873554804934193349852946,
-        alpha: float = 1.6732632423543772848170429916717,
+        scale: AboveOne = 1.0507009873554804934193349852946,
+        alpha: NotNegative = 1.6732632423543772848170429916717,
         name: str | None = None,
     ) -> None:
         super().__init__(name, _scale=scale, _alpha=alpha)
@@ -161,10 +162,10 @@ class PReLU(Layer):
 
     def __init__(
         self,
-        num_parameters: int = 1,
+        num_parameters: Count = 1,
         init: float = 0.25,
         weight_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: Format = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__()
@@ -182,7 +183,7 @@ class PReLU(Layer):
 class RReLU(Configured):
     """x where x >= 0, else x times a slope drawn from [lower, upper] in training and their mean in evaluation. https://arxiv.org/abs/1505.00853"""
 
-    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, name: str | None = None) -> None:
+    def __init__(self, lower: Probability = 1.0 / 8, upper: Probability = 1.0 / 3, name: str | None = None) -> None:
         super().__init__(name, _lower=lower, _upper=upper)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -218,7 +219,7 @@ class Softplus(Configured):
 
     _shown = ("_beta", "_threshold")
 
-    def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
+    def __init__(self, beta: NotZero = 1, threshold: float = 20, name: str | None = None) -> None:
         super().__init__(name, _beta=beta, _threshold=threshold)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -230,7 +231,7 @@ class Softshrink(Configured):
 
     _shown = ("_threshold",)
 
-    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+    def __init__(self, threshold: NotNegative = 0.5, name: str | None = None) -> None:
         super().__init__(name, _threshold=threshold)
 
     lambd = also("_threshold")
@@ -354,7 +355,7 @@ class Maxout(Configured):
 
     _shown = ("_groups", "_axis")
 
-    def __init__(self, groups: int, axis: int = 1, name: str | None = None) -> None:
+    def __init__(self, groups: Count, axis: int = 1, name: str | None = None) -> None:
         super().__init__(name, _groups=groups, _axis=axis)
 
     def forward(self, x: Tensor) -> Tensor:

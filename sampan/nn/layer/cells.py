@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ...base.errors import ArgumentError, message
+from ...base.kinds import Count, Size
 from ...tensor import OPS, Tensor
 from ..initializer import Uniform
 from .layers import Layer
@@ -72,8 +73,8 @@ class _Cell(RNNCellBase):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
+        input_size: Count,
+        hidden_size: Count,
         weight_ih_attr: Any,
         weight_hh_attr: Any,
         bias_ih_attr: Any,
@@ -82,10 +83,6 @@ class _Cell(RNNCellBase):
         state_size: int | None = None,
     ) -> None:
         super().__init__()
-        if hidden_size < 1 or input_size < 1:
-            raise ArgumentError(
-                message(f"{type(self).__name__}: input_size={input_size}, hidden_size={hidden_size}", "both must be positive")
-            )
         self.input_size, self.hidden_size, self._name = input_size, hidden_size, name
         limit = 1.0 / math.sqrt(hidden_size)
         self._start = Uniform(-limit, limit)
@@ -140,17 +137,15 @@ class SimpleRNNCell(_Cell):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
-        activation: str = "tanh",
+        input_size: Count,
+        hidden_size: Count,
+        activation: Literal["tanh", "relu"] = "tanh",
         weight_ih_attr: Any = None,
         weight_hh_attr: Any = None,
         bias_ih_attr: Any = None,
         bias_hh_attr: Any = None,
         name: str | None = None,
     ) -> None:
-        if activation not in ("tanh", "relu"):
-            raise ArgumentError(message(f"SimpleRNNCell: activation={activation!r}", "it must be 'tanh' or 'relu'"))
         super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr, name)
         self.activation = activation
 
@@ -189,13 +184,13 @@ class LSTMCell(_Cell):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
+        input_size: Count,
+        hidden_size: Count,
         weight_ih_attr: Any = None,
         weight_hh_attr: Any = None,
         bias_ih_attr: Any = None,
         bias_hh_attr: Any = None,
-        proj_size: int = 0,
+        proj_size: Size = 0,
         name: str | None = None,
     ) -> None:
         if not 0 <= proj_size < max(hidden_size, 1):
@@ -244,8 +239,8 @@ class GRUCell(_Cell):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
+        input_size: Count,
+        hidden_size: Count,
         weight_ih_attr: Any = None,
         weight_hh_attr: Any = None,
         bias_ih_attr: Any = None,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ...base.errors import ArgumentError, message
+from ...base.kinds import Count, Counts, Format2D, Format3D, NotNegative, Positive, Probability, Size, Sizes
 from ...tensor import OPS, Tensor
 from ...tensor.functions import in_dynamic_mode, no_grad
 from .. import functional as F
@@ -38,7 +39,7 @@ class Linear(Layer):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, weight_attr: Any = None, bias_attr: Any = None, name: str | None = None
+        self, in_features: Size, out_features: Size, weight_attr: Any = None, bias_attr: Any = None, name: str | None = None
     ) -> None:
         super().__init__()
         self.weight = self.create_parameter([in_features, out_features], weight_attr)
@@ -74,11 +75,11 @@ class Embedding(Layer):
 
     def __init__(
         self,
-        num_embeddings: int,
-        embedding_dim: int,
+        num_embeddings: Count,
+        embedding_dim: Count,
         padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
+        max_norm: Positive | None = None,
+        norm_type: Positive = 2.0,
         *args: Any,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
@@ -92,10 +93,6 @@ class Embedding(Layer):
         super().__init__(dtype=dtype or "float32")
         if isinstance(max_norm, bool):  # Paddle before 3.3 took `sparse` here, and the weight's attribute after it
             sparse, weight_attr, max_norm, norm_type = max_norm, norm_type if norm_type != 2.0 else weight_attr, None, 2.0
-        if num_embeddings < 1 or embedding_dim < 1:
-            raise ArgumentError(
-                message(f"Embedding: num_embeddings={num_embeddings}, embedding_dim={embedding_dim}", "both must be positive")
-            )
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ArgumentError(
                 message(f"Embedding: padding_idx={padding_idx}", f"it must be in [{-num_embeddings}, {num_embeddings - 1}]")
@@ -143,9 +140,9 @@ class Bilinear(Layer):
 
     def __init__(
         self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
+        in1_features: Size,
+        in2_features: Size,
+        out_features: Size,
         weight_attr: Any = None,
         bias_attr: Any = None,
         name: str | None = None,
@@ -177,10 +174,10 @@ class Dropout(Configured):
 
     def __init__(
         self,
-        p: float = 0.5,
+        p: Probability = 0.5,
         inplace: Any = False,
         axis: Any = None,
-        mode: str = "upscale_in_train",
+        mode: Literal["upscale_in_train", "downscale_in_infer"] = "upscale_in_train",
         name: str | None = None,
     ) -> None:
         super().__init__(name, p=p, axis=axis, mode=mode, inplace=inplace)
@@ -198,7 +195,7 @@ class Dropout2D(Configured):
 
     _shown = ("p", "data_format")
 
-    def __init__(self, p: float = 0.5, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, p: Probability = 0.5, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(name, p=p, data_format=data_format)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -210,7 +207,7 @@ class Dropout3D(Configured):
 
     _shown = ("p", "data_format")
 
-    def __init__(self, p: float = 0.5, data_format: str = "NCDHW", name: str | None = None) -> None:
+    def __init__(self, p: Probability = 0.5, data_format: Format3D = "NCDHW", name: str | None = None) -> None:
         super().__init__(name, p=p, data_format=data_format)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -222,7 +219,7 @@ class AlphaDropout(Configured):
 
     _shown = ("p",)
 
-    def __init__(self, p: float = 0.5, name: str | None = None) -> None:
+    def __init__(self, p: Probability = 0.5, name: str | None = None) -> None:
         super().__init__(name, p=p)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -234,7 +231,7 @@ class FeatureAlphaDropout(Configured):
 
     _shown = ("p",)
 
-    def __init__(self, p: float = 0.5, name: str | None = None) -> None:
+    def __init__(self, p: Probability = 0.5, name: str | None = None) -> None:
         super().__init__(name, p=p)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -274,7 +271,7 @@ class Unfold(_Window):
     """The windows of [N, C, H, W] as columns: [N, C * KH * KW, windows]."""
 
     def __init__(
-        self, kernel_sizes: Any, dilations: Any = 1, paddings: Any = 0, strides: Any = 1, name: str | None = None
+        self, kernel_sizes: Counts, dilations: Counts = 1, paddings: Sizes = 0, strides: Counts = 1, name: str | None = None
     ) -> None:
         super().__init__(name, kernel_sizes=kernel_sizes, dilations=dilations, paddings=paddings, strides=strides)
 
@@ -287,11 +284,11 @@ class Fold(_Window):
 
     def __init__(
         self,
-        output_sizes: Any,
-        kernel_sizes: Any,
-        dilations: Any = 1,
-        paddings: Any = 0,
-        strides: Any = 1,
+        output_sizes: Counts,
+        kernel_sizes: Counts,
+        dilations: Counts = 1,
+        paddings: Sizes = 0,
+        strides: Counts = 1,
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -313,7 +310,7 @@ class CosineSimilarity(Configured):
 
     _shown = ("_axis", "_eps")
 
-    def __init__(self, axis: int = 1, eps: float = 1e-08) -> None:
+    def __init__(self, axis: int = 1, eps: NotNegative = 1e-08) -> None:
         super().__init__(None, _axis=axis, _eps=eps)
 
     dim = also("_axis")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from ...base.errors import ArgumentError, ArgumentTypeError, message
+from ...base.kinds import Count, Counts, Format1D, Format2D, Format3D, Padding, Sizes
 from ...tensor import Tensor
 from .. import functional as F
 from ..initializer import Normal, XavierUniform
 from .layers import Layer
-
-_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def _sizes(name: str, value: Any, rank: int, what: str) -> list[int]:
@@ -31,15 +30,15 @@ class _Convolution(Layer):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        groups: int,
-        padding_mode: str,
-        output_padding: Any,
+        in_channels: Count,
+        out_channels: Count,
+        kernel_size: Counts,
+        stride: Counts,
+        padding: Padding,
+        dilation: Counts,
+        groups: Count,
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"],
+        output_padding: Sizes,
         weight_attr: Any,
         bias_attr: Any,
         data_format: str,
@@ -47,20 +46,13 @@ class _Convolution(Layer):
     ) -> None:
         super().__init__(dtype=dtype or "float32")
         name, rank = type(self).__name__, self._rank
-        if padding_mode not in _PADDING_MODES:
-            raise ArgumentError(
-                message(f"{name}: padding_mode={padding_mode!r}", f"it must be one of {', '.join(_PADDING_MODES)}")
-            )
-        if min(in_channels, out_channels, groups) < 1 or in_channels % groups or out_channels % groups:
+        if in_channels % groups or out_channels % groups:
             raise ArgumentError(
                 message(
                     f"{name}: in_channels={in_channels}, out_channels={out_channels}, groups={groups}",
-                    "all must be positive, and both channel counts multiples of groups",
+                    "both channel counts must be multiples of groups",
                 )
             )
-        formats = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}[rank]
-        if data_format not in formats:
-            raise ArgumentError(message(f"{name}: data_format={data_format!r}", f"it must be {formats[0]!r} or {formats[1]!r}"))
         self._in_channels, self._out_channels, self._groups = in_channels, out_channels, groups
         self._kernel_size = _sizes(name, kernel_size, rank, "kernel_size")
         self._stride = _sizes(name, stride, rank, "stride")
@@ -143,13 +135,13 @@ class Conv1D(_Convolution):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        in_channels: Count,
+        out_channels: Count,
+        kernel_size: Counts,
+        stride: Counts = 1,
+        padding: Padding = 0,
+        dilation: Counts = 1,
+        groups: Count = 1,
         *args: Any,
         bias: bool = True,
         padding_mode: str = "zeros",
@@ -157,7 +149,7 @@ class Conv1D(_Convolution):
         dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCL",
+        data_format: Format1D = "NCL",
     ) -> None:
         if args:  # Paddle before 3.3 took these by position
             padding_mode, weight_attr, bias_attr, data_format = (*args, padding_mode, weight_attr, bias_attr, data_format)[:4]
@@ -211,13 +203,13 @@ class Conv2D(_Convolution):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        in_channels: Count,
+        out_channels: Count,
+        kernel_size: Counts,
+        stride: Counts = 1,
+        padding: Padding = 0,
+        dilation: Counts = 1,
+        groups: Count = 1,
         *args: Any,
         bias: bool = True,
         padding_mode: str = "zeros",
@@ -225,7 +217,7 @@ class Conv2D(_Convolution):
         dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: Format2D = "NCHW",
     ) -> None:
         if args:  # Paddle before 3.3 took these by position
             padding_mode, weight_attr, bias_attr, data_format = (*args, padding_mode, weight_attr, bias_attr, data_format)[:4]
@@ -279,13 +271,13 @@ class Conv3D(_Convolution):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        in_channels: Count,
+        out_channels: Count,
+        kernel_size: Counts,
+        stride: Counts = 1,
+        padding: Padding = 0,
+        dilation: Counts = 1,
+        groups: Count = 1,
         *args: Any,
         bias: bool = True,
         padding_mode: str = "zeros",
@@ -293,7 +285,7 @@ class Conv3D(_Convolution):
         dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCDHW",
+        data_format: Format3D = "NCDHW",
     ) -> None:
         if args:  # Paddle before 3.3 took these by position
             padding_mode, weight_attr, bias_attr, data_format = (*args, padding_mode, weight_attr, bias_attr, data_format)[:4]
@@ -347,17 +339,17 @@ class Conv1DTranspose(_Convolution):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
+        in_channels: Count,
+        out_channels: Count,
+        kernel_size: Counts,
+        stride: Counts = 1,
+        padding: Padding = 0,
+        output_padding: Padding = 0,
+        groups: Count = 1,
+        dilation: Counts = 1,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCL",
+        data_format: Format1D = "NCL",
     ) -> None:
         super().__init__(
             in_channels,
@@ -417,17 +409,17 @@ class Conv2DTranspose(_Convolution):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        in_channels: Count,
+        out_channels: Count,
+        kernel_size: Counts,
+        stride: Counts = 1,
+        padding: Padding = 0,
+        output_padding: Padding = 0,
+        dilation: Counts = 1,
+        groups: Count = 1,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: Format2D = "NCHW",
     ) -> None:
         super().__init__(
             in_channels,
@@ -487,17 +479,17 @@ class Conv3DTranspose(_Convolution):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        in_channels: Count,
+        out_channels: Count,
+        kernel_size: Counts,
+        stride: Counts = 1,
+        padding: Padding = 0,
+        output_padding: Padding = 0,
+        dilation: Counts = 1,
+        groups: Count = 1,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCDHW",
+        data_format: Format3D = "NCDHW",
     ) -> None:
         super().__init__(
             in_channels,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ...base.errors import ArgumentError, message
+from ...base.kinds import Cosine, Count, NotNegative, Positive, Probability, Reduction, Size
 from ...tensor import Tensor
 from .. import functional as F
 from .configured import Configured
@@ -35,11 +36,11 @@ class CrossEntropyLoss(Configured):
         self,
         weight: Any = None,
         ignore_index: int = -100,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
         soft_label: bool = False,
         axis: int = -1,
         use_softmax: bool = True,
-        label_smoothing: float = 0.0,
+        label_smoothing: Probability = 0.0,
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -70,7 +71,9 @@ class CrossEntropyLoss(Configured):
 class NLLLoss(Configured):
     """-input at the label, for log-probabilities [N, C, ...]; the mean is over the classes' weights."""
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(
+        self, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean", name: str | None = None
+    ) -> None:
         super().__init__(name, _weight=weight, _ignore_index=ignore_index, _reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -80,7 +83,7 @@ class NLLLoss(Configured):
 class MSELoss(Configured):
     """The square of input - label."""
 
-    def __init__(self, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -90,7 +93,7 @@ class MSELoss(Configured):
 class L1Loss(Configured):
     """|input - label|."""
 
-    def __init__(self, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -100,7 +103,7 @@ class L1Loss(Configured):
 class SmoothL1Loss(Configured):
     """Quadratic near 0 and linear beyond ``delta``. https://arxiv.org/abs/1504.08083"""
 
-    def __init__(self, reduction: str = "mean", delta: float = 1.0, is_huber: bool = True, name: str | None = None) -> None:
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0, is_huber: bool = True, name: str | None = None) -> None:
         super().__init__(name, reduction=reduction, delta=delta, is_huber=is_huber)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -110,7 +113,7 @@ class SmoothL1Loss(Configured):
 class BCELoss(Configured):
     """Binary cross entropy of probabilities."""
 
-    def __init__(self, weight: Any = None, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, weight=weight, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -120,7 +123,9 @@ class BCELoss(Configured):
 class BCEWithLogitsLoss(Configured):
     """Binary cross entropy of sigmoid(logit); ``pos_weight`` weighs the positive term."""
 
-    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None, name: str | None = None
+    ) -> None:
         super().__init__(name, weight=weight, reduction=reduction, pos_weight=pos_weight)
 
     def forward(self, logit: Tensor, label: Tensor) -> Tensor:
@@ -130,7 +135,9 @@ class BCEWithLogitsLoss(Configured):
 class KLDivLoss(Configured):
     """label * (log(label) - input) for log-probabilities ``input``; log_target: the label is a logarithm too."""
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self, reduction: Literal["none", "mean", "sum", "batchmean"] = "mean", log_target: bool = False, name: str | None = None
+    ) -> None:
         super().__init__(name, reduction=reduction, log_target=log_target)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -140,7 +147,9 @@ class KLDivLoss(Configured):
 class CTCLoss(Configured):
     """Connectionist temporal classification: -log of the probability of all alignments. A. Graves et al., ICML 2006."""
 
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self, blank: Size = 0, reduction: Reduction = "mean", zero_infinity: bool = False, name: str | None = None
+    ) -> None:
         super().__init__(name, blank=blank, reduction=reduction, zero_infinity=zero_infinity)
 
     def forward(
@@ -154,7 +163,9 @@ class CTCLoss(Configured):
 class RNNTLoss(Configured):
     """The transducer's loss. https://arxiv.org/abs/1211.3711"""
 
-    def __init__(self, blank: int = 0, fastemit_lambda: float = 0.001, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(
+        self, blank: Size = 0, fastemit_lambda: NotNegative = 0.001, reduction: Reduction = "mean", name: str | None = None
+    ) -> None:
         super().__init__(name, blank=blank, fastemit_lambda=fastemit_lambda, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor, input_lengths: Tensor, label_lengths: Tensor) -> Tensor:
@@ -164,7 +175,7 @@ class RNNTLoss(Configured):
 class MarginRankingLoss(Configured):
     """max(0, -label * (input - other) + margin)."""
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, margin: float = 0.0, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, margin=margin, reduction=reduction)
 
     def forward(self, input: Tensor, other: Tensor, label: Tensor) -> Tensor:
@@ -174,7 +185,7 @@ class MarginRankingLoss(Configured):
 class HingeEmbeddingLoss(Configured):
     """input where the label is 1, max(0, margin - input) where it is -1."""
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, margin=margin, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -184,7 +195,7 @@ class HingeEmbeddingLoss(Configured):
 class CosineEmbeddingLoss(Configured):
     """1 - cosine where the label is 1, max(0, cosine - margin) where it is -1."""
 
-    def __init__(self, margin: float = 0, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, margin: Cosine = 0, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, margin=margin, reduction=reduction)
 
     def forward(self, input1: Tensor, input2: Tensor, label: Tensor) -> Tensor:
@@ -196,11 +207,11 @@ class TripletMarginLoss(Configured):
 
     def __init__(
         self,
-        margin: float = 1.0,
+        margin: NotNegative = 1.0,
         p: float = 2.0,
         epsilon: float = 1e-6,
         swap: bool = False,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
         name: str | None = None,
     ) -> None:
         super().__init__(name, margin=margin, p=p, epsilon=epsilon, swap=swap, reduction=reduction)
@@ -215,9 +226,9 @@ class TripletMarginWithDistanceLoss(Configured):
     def __init__(
         self,
         distance_function: Any = None,
-        margin: float = 1.0,
+        margin: NotNegative = 1.0,
         swap: bool = False,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
         name: str | None = None,
     ) -> None:
         super().__init__(name, distance_function=distance_function, margin=margin, swap=swap, reduction=reduction)
@@ -231,7 +242,7 @@ class TripletMarginWithDistanceLoss(Configured):
 class MultiLabelSoftMarginLoss(Configured):
     """Binary cross entropy of every class's logit, averaged over classes."""
 
-    def __init__(self, weight: Any = None, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, weight: Any = None, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, weight=weight, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -241,7 +252,7 @@ class MultiLabelSoftMarginLoss(Configured):
 class MultiLabelMarginLoss(Configured):
     """Hinges between every listed class and every other one; the list of a row ends at -1."""
 
-    def __init__(self, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -252,7 +263,7 @@ class MultiMarginLoss(Configured):
     """The mean over classes of max(0, margin - score of the label + score) ** p."""
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean", name: str | None = None
+        self, p: NotNegative = 1, margin: float = 1.0, weight: Any = None, reduction: Reduction = "mean", name: str | None = None
     ) -> None:
         super().__init__(name, p=p, margin=margin, weight=weight, reduction=reduction)
 
@@ -263,7 +274,7 @@ class MultiMarginLoss(Configured):
 class SoftMarginLoss(Configured):
     """log(1 + exp(-label * input)), for labels of 1 and -1."""
 
-    def __init__(self, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(self, reduction: Reduction = "mean", name: str | None = None) -> None:
         super().__init__(name, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor) -> Tensor:
@@ -274,7 +285,12 @@ class PoissonNLLLoss(Configured):
     """-log of the Poisson probability of the label, for a rate or its logarithm."""
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, epsilon: float = 1e-8, reduction: str = "mean", name: str | None = None
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        epsilon: Positive = 1e-8,
+        reduction: Reduction = "mean",
+        name: str | None = None,
     ) -> None:
         super().__init__(name, _log_input=log_input, _full=full, _epsilon=epsilon, _reduction=reduction)
 
@@ -285,7 +301,9 @@ class PoissonNLLLoss(Configured):
 class GaussianNLLLoss(Configured):
     """-log of the normal density of the label, for a mean and a variance."""
 
-    def __init__(self, full: bool = False, epsilon: float = 1e-6, reduction: str = "mean", name: str | None = None) -> None:
+    def __init__(
+        self, full: bool = False, epsilon: NotNegative = 1e-6, reduction: Reduction = "mean", name: str | None = None
+    ) -> None:
         super().__init__(name, full=full, epsilon=epsilon, reduction=reduction)
 
     def forward(self, input: Tensor, label: Tensor, variance: Tensor) -> Tensor:
@@ -308,8 +326,8 @@ class HSigmoidLoss(Layer):
 
     def __init__(
         self,
-        feature_size: int,
-        num_classes: int,
+        feature_size: Count,
+        num_classes: Count,
         weight_attr: Any = None,
         bias_attr: Any = None,
         is_custom: bool = False,
@@ -347,12 +365,12 @@ class AdaptiveLogSoftmaxWithLoss(Layer):
 
     def __init__(
         self,
-        in_features: int,
-        n_classes: int,
+        in_features: Count,
+        n_classes: Count,
         cutoffs: Sequence[int],
         weight_attr: Any = None,
         bias_attr: Any = None,
-        div_value: float = 4.0,
+        div_value: Positive = 4.0,
         head_bias: bool = False,
         name: str | None = None,
     ) -> None:

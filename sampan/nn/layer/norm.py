@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ...base.errors import ArgumentError, ShapeError, message
+from ...base.kinds import Count, Counts, Format, NotNegative, Probability, Size
 from ...tensor import OPS, Tensor
 from ...tensor.functions import no_grad
 from .. import functional as F
@@ -23,18 +25,16 @@ class _BatchNormBase(Layer):
 
     def __init__(
         self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
+        num_features: Count,
+        momentum: Probability = 0.9,
+        epsilon: NotNegative = 1e-05,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: Format = "NCHW",
         use_global_stats: bool | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__()
-        if num_features < 1:
-            raise ArgumentError(message(f"{type(self).__name__}: num_features={num_features}", "it must be positive"))
         self._num_features, self._momentum, self._epsilon = num_features, momentum, epsilon
         self._data_format, self._use_global_stats, self._name = data_format, use_global_stats, name
         shape = [num_features]
@@ -98,12 +98,12 @@ class BatchNorm1D(_BatchNormBase):
 
     def __init__(
         self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
+        num_features: Count,
+        momentum: Probability = 0.9,
+        epsilon: NotNegative = 1e-05,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCL",
+        data_format: Format = "NCL",
         use_global_stats: bool | None = None,
         name: str | None = None,
     ) -> None:
@@ -130,12 +130,12 @@ class BatchNorm3D(_BatchNormBase):
 
     def __init__(
         self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
+        num_features: Count,
+        momentum: Probability = 0.9,
+        epsilon: NotNegative = 1e-05,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCDHW",
+        data_format: Format = "NCDHW",
         use_global_stats: bool | None = None,
         name: str | None = None,
     ) -> None:
@@ -155,15 +155,15 @@ class BatchNorm(_BatchNormBase):
 
     def __init__(
         self,
-        num_channels: int,
+        num_channels: Count,
         act: str | None = None,
         is_test: bool = False,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
+        momentum: Probability = 0.9,
+        epsilon: NotNegative = 1e-05,
         param_attr: Any = None,
         bias_attr: Any = None,
         dtype: Any = "float32",
-        data_layout: str = "NCHW",
+        data_layout: Format = "NCHW",
         in_place: bool = False,
         moving_mean_name: str | None = None,
         moving_variance_name: str | None = None,
@@ -194,12 +194,12 @@ class SyncBatchNorm(_BatchNormBase):
 
     def __init__(
         self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
+        num_features: Count,
+        momentum: Probability = 0.9,
+        epsilon: NotNegative = 1e-05,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: Format = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
@@ -242,8 +242,8 @@ class LayerNorm(Layer):
 
     def __init__(
         self,
-        normalized_shape: Any,
-        epsilon: float = 1e-05,
+        normalized_shape: Counts,
+        epsilon: NotNegative = 1e-05,
         *args: Any,
         elementwise_affine: bool = True,
         bias: bool = True,
@@ -288,22 +288,22 @@ class GroupNorm(Layer):
 
     def __init__(
         self,
-        num_groups: int,
-        num_channels: int,
-        epsilon: float = 1e-05,
+        num_groups: Count,
+        num_channels: Count,
+        epsilon: NotNegative = 1e-05,
         *args: Any,
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: Format = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__(dtype=dtype or "float32")
         if args:  # Paddle before 3.3 took these by position
             weight_attr, bias_attr, data_format = (*args, weight_attr, bias_attr, data_format)[:3]
-        if num_groups < 1 or num_channels % num_groups:
+        if num_channels % num_groups:
             raise ArgumentError(
                 message(
                     f"GroupNorm: num_groups={num_groups}, num_channels={num_channels}",
@@ -327,12 +327,12 @@ class _InstanceNormBase(Layer):
 
     def __init__(
         self,
-        num_features: int,
-        epsilon: float = 1e-05,
-        momentum: float = 0.9,
+        num_features: Count,
+        epsilon: NotNegative = 1e-05,
+        momentum: Probability = 0.9,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCHW",
+        data_format: Format = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__()
@@ -364,12 +364,12 @@ class InstanceNorm1D(_InstanceNormBase):
 
     def __init__(
         self,
-        num_features: int,
-        epsilon: float = 1e-05,
-        momentum: float = 0.9,
+        num_features: Count,
+        epsilon: NotNegative = 1e-05,
+        momentum: Probability = 0.9,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCL",
+        data_format: Format = "NCL",
         name: str | None = None,
     ) -> None:
         super().__init__(num_features, epsilon, momentum, weight_attr, bias_attr, data_format, name)
@@ -384,12 +384,12 @@ class InstanceNorm3D(_InstanceNormBase):
 
     def __init__(
         self,
-        num_features: int,
-        epsilon: float = 1e-05,
-        momentum: float = 0.9,
+        num_features: Count,
+        epsilon: NotNegative = 1e-05,
+        momentum: Probability = 0.9,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        data_format: str = "NCDHW",
+        data_format: Format = "NCDHW",
         name: str | None = None,
     ) -> None:
         super().__init__(num_features, epsilon, momentum, weight_attr, bias_attr, data_format, name)
@@ -402,11 +402,11 @@ class LocalResponseNorm(Configured):
 
     def __init__(
         self,
-        size: int,
+        size: Count,
         alpha: float = 0.0001,
         beta: float = 0.75,
         k: float = 1.0,
-        data_format: str = "NCHW",
+        data_format: Format = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__(name, size=size, alpha=alpha, beta=beta, k=k, data_format=data_format)
@@ -432,7 +432,9 @@ class SpectralNorm(Layer):
     Source: T. Miyato et al., https://arxiv.org/abs/1802.05957
     """
 
-    def __init__(self, weight_shape: Any, dim: int = 0, power_iters: int = 1, eps: float = 1e-12, dtype: Any = "float32") -> None:
+    def __init__(
+        self, weight_shape: Sequence[int], dim: int = 0, power_iters: Size = 1, eps: NotNegative = 1e-12, dtype: Any = "float32"
+    ) -> None:
         super().__init__(dtype=dtype)
         shape = [int(n) for n in weight_shape]
         self._dim, self._power_iters, self._epsilon, self._weight_shape = dim, power_iters, eps, shape

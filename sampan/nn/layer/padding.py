@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...base.kinds import Format1D, Format2D, Format3D, Integers, PaddingMode
 from ...tensor import Tensor
 from .. import functional as F
 from .configured import Configured
@@ -15,7 +14,7 @@ class _Pad(Configured):
     _rank = 1
     _shown = ("padding", "_mode", "value", "_data_format")
 
-    def __init__(self, padding: Any, mode: str, value: float, data_format: str, name: str | None) -> None:
+    def __init__(self, padding: Integers | Tensor, mode: str, value: float, data_format: str, name: str | None) -> None:
         widths = [int(padding)] * (2 * self._rank) if isinstance(padding, int) else padding
         super().__init__(name, padding=widths, _mode=mode, value=value, _data_format=data_format)
 
@@ -36,7 +35,12 @@ class Pad1D(_Pad):
     _rank = 1
 
     def __init__(
-        self, padding: Any, mode: str = "constant", value: float = 0.0, data_format: str = "NCL", name: str | None = None
+        self,
+        padding: Integers | Tensor,
+        mode: PaddingMode = "constant",
+        value: float = 0.0,
+        data_format: Format1D = "NCL",
+        name: str | None = None,
     ) -> None:
         super().__init__(padding, mode, value, data_format, name)
 
@@ -54,7 +58,12 @@ class Pad2D(_Pad):
     _rank = 2
 
     def __init__(
-        self, padding: Any, mode: str = "constant", value: float = 0.0, data_format: str = "NCHW", name: str | None = None
+        self,
+        padding: Integers | Tensor,
+        mode: PaddingMode = "constant",
+        value: float = 0.0,
+        data_format: Format2D = "NCHW",
+        name: str | None = None,
     ) -> None:
         super().__init__(padding, mode, value, data_format, name)
 
@@ -72,7 +81,12 @@ class Pad3D(_Pad):
     _rank = 3
 
     def __init__(
-        self, padding: Any, mode: str = "constant", value: float = 0.0, data_format: str = "NCDHW", name: str | None = None
+        self,
+        padding: Integers | Tensor,
+        mode: PaddingMode = "constant",
+        value: float = 0.0,
+        data_format: Format3D = "NCDHW",
+        name: str | None = None,
     ) -> None:
         super().__init__(padding, mode, value, data_format, name)
 
@@ -82,7 +96,7 @@ class ZeroPad1D(_Pad):
 
     _rank = 1
 
-    def __init__(self, padding: Any, data_format: str = "NCL", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format1D = "NCL", name: str | None = None) -> None:
         super().__init__(padding, "constant", 0.0, data_format, name)
 
 
@@ -91,7 +105,7 @@ class ZeroPad2D(_Pad):
 
     _rank = 2
 
-    def __init__(self, padding: Any, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(padding, "constant", 0.0, data_format, name)
 
 
@@ -100,7 +114,7 @@ class ZeroPad3D(_Pad):
 
     _rank = 3
 
-    def __init__(self, padding: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format3D = "NCDHW", name: str | None = None) -> None:
         super().__init__(padding, "constant", 0.0, data_format, name)
 
 
@@ -109,7 +123,7 @@ class ConstantPad1D(_Pad):
 
     _rank = 1
 
-    def __init__(self, padding: Any, value: float, data_format: str = "NCL", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, value: float, data_format: Format1D = "NCL", name: str | None = None) -> None:
         super().__init__(padding, "constant", value, data_format, name)
 
 
@@ -118,7 +132,7 @@ class ConstantPad2D(_Pad):
 
     _rank = 2
 
-    def __init__(self, padding: Any, value: float, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, value: float, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(padding, "constant", value, data_format, name)
 
 
@@ -127,7 +141,9 @@ class ConstantPad3D(_Pad):
 
     _rank = 3
 
-    def __init__(self, padding: Any, value: float, data_format: str = "NCDHW", name: str | None = None) -> None:
+    def __init__(
+        self, padding: Integers | Tensor, value: float, data_format: Format3D = "NCDHW", name: str | None = None
+    ) -> None:
         super().__init__(padding, "constant", value, data_format, name)
 
 
@@ -136,7 +152,7 @@ class ReflectionPad1D(_Pad):
 
     _rank = 1
 
-    def __init__(self, padding: Any, data_format: str = "NCL", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format1D = "NCL", name: str | None = None) -> None:
         super().__init__(padding, "reflect", 0.0, data_format, name)
 
 
@@ -145,7 +161,7 @@ class ReflectionPad2D(_Pad):
 
     _rank = 2
 
-    def __init__(self, padding: Any, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(padding, "reflect", 0.0, data_format, name)
 
 
@@ -154,7 +170,7 @@ class ReflectionPad3D(_Pad):
 
     _rank = 3
 
-    def __init__(self, padding: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format3D = "NCDHW", name: str | None = None) -> None:
         super().__init__(padding, "reflect", 0.0, data_format, name)
 
 
@@ -163,7 +179,7 @@ class ReplicationPad1D(_Pad):
 
     _rank = 1
 
-    def __init__(self, padding: Any, data_format: str = "NCL", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format1D = "NCL", name: str | None = None) -> None:
         super().__init__(padding, "replicate", 0.0, data_format, name)
 
 
@@ -172,7 +188,7 @@ class ReplicationPad2D(_Pad):
 
     _rank = 2
 
-    def __init__(self, padding: Any, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(padding, "replicate", 0.0, data_format, name)
 
 
@@ -181,7 +197,7 @@ class ReplicationPad3D(_Pad):
 
     _rank = 3
 
-    def __init__(self, padding: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format3D = "NCDHW", name: str | None = None) -> None:
         super().__init__(padding, "replicate", 0.0, data_format, name)
 
 
@@ -190,7 +206,7 @@ class CircularPad1D(_Pad):
 
     _rank = 1
 
-    def __init__(self, padding: Any, data_format: str = "NCL", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format1D = "NCL", name: str | None = None) -> None:
         super().__init__(padding, "circular", 0.0, data_format, name)
 
 
@@ -199,7 +215,7 @@ class CircularPad2D(_Pad):
 
     _rank = 2
 
-    def __init__(self, padding: Any, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(padding, "circular", 0.0, data_format, name)
 
 
@@ -208,7 +224,7 @@ class CircularPad3D(_Pad):
 
     _rank = 3
 
-    def __init__(self, padding: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
+    def __init__(self, padding: Integers | Tensor, data_format: Format3D = "NCDHW", name: str | None = None) -> None:
         super().__init__(padding, "circular", 0.0, data_format, name)
 
 

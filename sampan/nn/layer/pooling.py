@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.kinds import Counts, Format1D, Format2D, Format3D, Fraction, OutputSizes, Padding, Positive, Sizes
 from ...tensor import Tensor
 from .. import functional as F
 from .configured import Configured, also
@@ -27,9 +28,9 @@ class MaxPool1D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         return_mask: bool = False,
         ceil_mode: bool = False,
         name: str | None = None,
@@ -55,12 +56,12 @@ class MaxPool2D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         return_mask: bool = False,
         ceil_mode: bool = False,
-        data_format: str = "NCHW",
+        data_format: Format2D = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -90,12 +91,12 @@ class MaxPool3D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         return_mask: bool = False,
         ceil_mode: bool = False,
-        data_format: str = "NCDHW",
+        data_format: Format3D = "NCDHW",
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -125,9 +126,9 @@ class AvgPool1D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         exclusive: bool = True,
         ceil_mode: bool = False,
         name: str | None = None,
@@ -152,13 +153,13 @@ class AvgPool2D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         ceil_mode: bool = False,
         exclusive: bool = True,
-        divisor_override: float | None = None,
-        data_format: str = "NCHW",
+        divisor_override: int | None = None,
+        data_format: Format2D = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -199,13 +200,13 @@ class AvgPool3D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         ceil_mode: bool = False,
         exclusive: bool = True,
-        divisor_override: float | None = None,
-        data_format: str = "NCDHW",
+        divisor_override: int | None = None,
+        data_format: Format3D = "NCDHW",
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -236,9 +237,9 @@ class AdaptiveAvgPool1D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, L]; None keeps an axis."""
 
     _shown = ("output_size",)
-    output_size: Any
+    output_size: OutputSizes
 
-    def __init__(self, output_size: Any, name: str | None = None) -> None:
+    def __init__(self, output_size: OutputSizes, name: str | None = None) -> None:
         super().__init__(name, output_size=output_size)
 
     def forward(self, input: Tensor) -> Any:
@@ -249,9 +250,9 @@ class AdaptiveAvgPool2D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, H, W]; None keeps an axis."""
 
     _shown = ("_output_size",)
-    output_size: Any
+    output_size: OutputSizes
 
-    def __init__(self, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, output_size: OutputSizes, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(name, _output_size=output_size, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Any:
@@ -262,9 +263,9 @@ class AdaptiveAvgPool3D(Configured):
     """The mean of ``output_size`` windows that cover [N, C, D, H, W]; None keeps an axis."""
 
     _shown = ("_output_size",)
-    output_size: Any
+    output_size: OutputSizes
 
-    def __init__(self, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> None:
+    def __init__(self, output_size: OutputSizes, data_format: Format3D = "NCDHW", name: str | None = None) -> None:
         super().__init__(name, _output_size=output_size, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Any:
@@ -280,7 +281,7 @@ class AdaptiveMaxPool1D(Configured):
     )
     return_indices = also("return_mask")
 
-    def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
+    def __init__(self, output_size: OutputSizes, return_mask: bool = False, name: str | None = None) -> None:
         super().__init__(name, output_size=output_size, return_mask=return_mask)
 
     def forward(self, input: Tensor) -> Any:
@@ -296,7 +297,7 @@ class AdaptiveMaxPool2D(Configured):
     )
     return_indices = also("_return_mask")
 
-    def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
+    def __init__(self, output_size: OutputSizes, return_mask: bool = False, name: str | None = None) -> None:
         super().__init__(name, _output_size=output_size, _return_mask=return_mask)
 
     def forward(self, x: Tensor) -> Any:
@@ -312,7 +313,7 @@ class AdaptiveMaxPool3D(Configured):
     )
     return_indices = also("_return_mask")
 
-    def __init__(self, output_size: Any, return_mask: bool = False, name: str | None = None) -> None:
+    def __init__(self, output_size: OutputSizes, return_mask: bool = False, name: str | None = None) -> None:
         super().__init__(name, _output_size=output_size, _return_mask=return_mask)
 
     def forward(self, x: Tensor) -> Any:
@@ -326,10 +327,10 @@ class MaxUnPool1D(Configured):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        data_format: str = "NCL",
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Sizes = 0,
+        data_format: Format1D = "NCL",
         output_size: Any = None,
         name: str | None = None,
     ) -> None:
@@ -349,10 +350,10 @@ class MaxUnPool2D(Configured):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        data_format: str = "NCHW",
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Sizes = 0,
+        data_format: Format2D = "NCHW",
         output_size: Any = None,
         name: str | None = None,
     ) -> None:
@@ -372,10 +373,10 @@ class MaxUnPool3D(Configured):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        data_format: str = "NCDHW",
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Sizes = 0,
+        data_format: Format3D = "NCDHW",
         output_size: Any = None,
         name: str | None = None,
     ) -> None:
@@ -400,12 +401,12 @@ class LPPool1D(Configured):
 
     def __init__(
         self,
-        norm_type: float,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        norm_type: Positive,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         ceil_mode: bool = False,
-        data_format: str = "NCL",
+        data_format: Format1D = "NCL",
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -436,12 +437,12 @@ class LPPool2D(Configured):
 
     def __init__(
         self,
-        norm_type: float,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        norm_type: Positive,
+        kernel_size: Counts,
+        stride: Counts | None = None,
+        padding: Padding = 0,
         ceil_mode: bool = False,
-        data_format: str = "NCHW",
+        data_format: Format2D = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -468,9 +469,9 @@ class FractionalMaxPool2D(Configured):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any = None,
-        random_u: float | None = None,
+        output_size: OutputSizes,
+        kernel_size: Counts = None,
+        random_u: Fraction | None = None,
         return_mask: bool = False,
         name: str | None = None,
     ) -> None:
@@ -490,9 +491,9 @@ class FractionalMaxPool3D(Configured):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any = None,
-        random_u: float | None = None,
+        output_size: OutputSizes,
+        kernel_size: Counts = None,
+        random_u: Fraction | None = None,
         return_mask: bool = False,
         name: str | None = None,
     ) -> None:

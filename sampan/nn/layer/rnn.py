@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from ...base.errors import ArgumentError, ShapeError, message
+from ...base.errors import ShapeError, message
+from ...base.kinds import Count, Probability, Size
 from ...tensor import OPS, Tensor
 from .. import functional as F
 from .cells import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell, _Cell, map_states
@@ -159,20 +160,16 @@ class _Stack(LayerList):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        direction: str,
+        input_size: Count,
+        hidden_size: Count,
+        num_layers: Count,
+        direction: Literal["forward", "bidirect", "bidirectional"],
         time_major: bool,
-        dropout: float,
+        dropout: Probability,
         output_size: int,
         cell_options: dict[str, Any],
     ) -> None:
         super().__init__()
-        if direction not in ("forward", "bidirect", "bidirectional"):
-            raise ArgumentError(message(f"{type(self).__name__}: direction={direction!r}", "it must be 'forward' or 'bidirect'"))
-        if num_layers < 1:
-            raise ArgumentError(message(f"{type(self).__name__}: num_layers={num_layers}", "it must be positive"))
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.num_directions = 1 if direction == "forward" else 2
         self.time_major, self.dropout = time_major, dropout
@@ -252,13 +249,13 @@ class SimpleRNN(_Stack):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
+        input_size: Count,
+        hidden_size: Count,
+        num_layers: Count = 1,
+        direction: Literal["forward", "bidirect", "bidirectional"] = "forward",
         time_major: bool = False,
-        dropout: float = 0.0,
-        activation: str = "tanh",
+        dropout: Probability = 0.0,
+        activation: Literal["tanh", "relu"] = "tanh",
         weight_ih_attr: Any = None,
         weight_hh_attr: Any = None,
         bias_ih_attr: Any = None,
@@ -291,17 +288,17 @@ class LSTM(_Stack):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
+        input_size: Count,
+        hidden_size: Count,
+        num_layers: Count = 1,
+        direction: Literal["forward", "bidirect", "bidirectional"] = "forward",
         time_major: bool = False,
-        dropout: float = 0.0,
+        dropout: Probability = 0.0,
         weight_ih_attr: Any = None,
         weight_hh_attr: Any = None,
         bias_ih_attr: Any = None,
         bias_hh_attr: Any = None,
-        proj_size: int = 0,
+        proj_size: Size = 0,
         name: str | None = None,
     ) -> None:
         options = {
@@ -322,12 +319,12 @@ class GRU(_Stack):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
+        input_size: Count,
+        hidden_size: Count,
+        num_layers: Count = 1,
+        direction: Literal["forward", "bidirect", "bidirectional"] = "forward",
         time_major: bool = False,
-        dropout: float = 0.0,
+        dropout: Probability = 0.0,
         weight_ih_attr: Any = None,
         weight_hh_attr: Any = None,
         bias_ih_attr: Any = None,

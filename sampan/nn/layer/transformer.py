@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import ArgumentError, ShapeError, message
+from ...base.kinds import Count, NotNegative, Probability, Size
 from ...tensor import OPS, Tensor, to_tensor
 from .. import functional as F
 from .common import Dropout, Linear
@@ -64,21 +65,21 @@ class MultiHeadAttention(Layer):
 
     def __init__(
         self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        kdim: int | None = None,
-        vdim: int | None = None,
+        embed_dim: Count,
+        num_heads: Count,
+        dropout: Probability = 0.0,
+        kdim: Count | None = None,
+        vdim: Count | None = None,
         need_weights: bool = False,
         weight_attr: Any = None,
         bias_attr: Any = None,
     ) -> None:
         super().__init__()
-        if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
+        if embed_dim % num_heads:
             raise ArgumentError(
                 message(
                     f"MultiHeadAttention: embed_dim={embed_dim}, num_heads={num_heads}",
-                    "embed_dim must be a positive multiple of num_heads",
+                    "embed_dim must be a multiple of num_heads",
                 )
             )
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
@@ -154,11 +155,11 @@ class _Sublayers(Layer):
 
     def _set_up(
         self,
-        d_model: int,
-        dim_feedforward: int,
-        dropout: float,
+        d_model: Count,
+        dim_feedforward: Count,
+        dropout: Probability,
         activation: str,
-        act_dropout: float | None,
+        act_dropout: Probability | None,
         normalize_before: bool,
     ) -> None:
         if not hasattr(F, activation):
@@ -196,17 +197,17 @@ class TransformerEncoderLayer(_Sublayers):
 
     def __init__(
         self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
+        d_model: Count,
+        nhead: Count,
+        dim_feedforward: Count,
+        dropout: Probability = 0.1,
         activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
+        attn_dropout: Probability | None = None,
+        act_dropout: Probability | None = None,
         normalize_before: bool = False,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        layer_norm_eps: float = 1e-5,
+        layer_norm_eps: NotNegative = 1e-5,
     ) -> None:
         super().__init__()
         self._options = (
@@ -257,7 +258,7 @@ class TransformerEncoderLayer(_Sublayers):
 class _LayerStack(Layer):
     """Layers one after another, and a norm at the end."""
 
-    def __init__(self, layer: Layer, num_layers: int, norm: LayerNorm | None) -> None:
+    def __init__(self, layer: Layer, num_layers: Size, norm: LayerNorm | None) -> None:
         super().__init__()
         self.layers = LayerList([layer if k == 0 else _renewed(layer) for k in range(num_layers)])
         self.num_layers = num_layers
@@ -276,7 +277,7 @@ def _renewed(layer: Layer) -> Layer:
 class TransformerEncoder(_LayerStack):
     """``num_layers`` copies of an encoder layer, the first being the layer itself, and a norm at the end."""
 
-    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: LayerNorm | None = None) -> None:
+    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: Size, norm: LayerNorm | None = None) -> None:
         super().__init__(encoder_layer, num_layers, norm)
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, cache: Any = None) -> Any:
@@ -315,17 +316,17 @@ class TransformerDecoderLayer(_Sublayers):
 
     def __init__(
         self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
+        d_model: Count,
+        nhead: Count,
+        dim_feedforward: Count,
+        dropout: Probability = 0.1,
         activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
+        attn_dropout: Probability | None = None,
+        act_dropout: Probability | None = None,
         normalize_before: bool = False,
         weight_attr: Any = None,
         bias_attr: Any = None,
-        layer_norm_eps: float = 1e-5,
+        layer_norm_eps: NotNegative = 1e-5,
     ) -> None:
         super().__init__()
         self._options = (
@@ -384,7 +385,7 @@ class TransformerDecoderLayer(_Sublayers):
 class TransformerDecoder(_LayerStack):
     """``num_layers`` copies of a decoder layer, the first being the layer itself, and a norm at the end."""
 
-    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: LayerNorm | None = None) -> None:
+    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: Size, norm: LayerNorm | None = None) -> None:
         super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
@@ -435,15 +436,15 @@ class Transformer(Layer):
 
     def __init__(
         self,
-        d_model: int = 512,
-        nhead: int = 8,
-        num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
+        d_model: Count = 512,
+        nhead: Count = 8,
+        num_encoder_layers: Size = 6,
+        num_decoder_layers: Size = 6,
+        dim_feedforward: Count = 2048,
+        dropout: Probability = 0.1,
         activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
+        attn_dropout: Probability | None = None,
+        act_dropout: Probability | None = None,
         normalize_before: bool = False,
         weight_attr: Any = None,
         bias_attr: Any = None,

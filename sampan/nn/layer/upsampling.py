@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
+from ...base.kinds import Counts, Format2D, Scales
 from ...tensor import Tensor
 from .. import functional as F
 from .configured import Configured
@@ -24,11 +25,11 @@ class Upsample(Configured):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Counts | Tensor | None = None,
+        scale_factor: Scales | Tensor | None = None,
         mode: str = "nearest",
         align_corners: bool = False,
-        align_mode: int = 0,
+        align_mode: Literal[0, 1] = 0,
         data_format: str | None = None,
         recompute_scale_factor: bool | None = None,
         name: str | None = None,
@@ -66,7 +67,13 @@ class _Upsampling2D(Configured):
     _mode = "nearest"
     _align_corners = False
 
-    def __init__(self, size: Any = None, scale_factor: Any = None, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(
+        self,
+        size: Counts | Tensor | None = None,
+        scale_factor: Scales | Tensor | None = None,
+        data_format: Format2D = "NCHW",
+        name: str | None = None,
+    ) -> None:
         super().__init__(name, size=size, scale_factor=scale_factor, data_format=data_format)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.kinds import Count, Format2D
 from ...tensor import Tensor
 from .. import functional as F
 from .configured import Configured
@@ -12,7 +13,7 @@ from .configured import Configured
 class PixelShuffle(Configured):
     """[N, C r^2, H, W] as [N, C, H r, W r]. https://arxiv.org/abs/1609.05158"""
 
-    def __init__(self, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, upscale_factor: Count, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(name, _upscale_factor=upscale_factor, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -25,7 +26,7 @@ class PixelShuffle(Configured):
 class PixelUnshuffle(Configured):
     """[N, C, H r, W r] as [N, C r^2, H, W]."""
 
-    def __init__(self, downscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, downscale_factor: Count, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(name, _downscale_factor=downscale_factor, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -38,7 +39,7 @@ class PixelUnshuffle(Configured):
 class ChannelShuffle(Configured):
     """Channels regrouped: [N, g, C / g, ...] as [N, C / g, g, ...]. https://arxiv.org/abs/1707.01083"""
 
-    def __init__(self, groups: int, data_format: str = "NCHW", name: str | None = None) -> None:
+    def __init__(self, groups: Count, data_format: Format2D = "NCHW", name: str | None = None) -> None:
         super().__init__(name, _groups=groups, _data_format=data_format)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -276,7 +276,9 @@ class LinearWarmup(LRScheduler):
                     f"LinearWarmup: learning_rate is {describe(learning_rate)}", "it must be a number or a schedule (LRScheduler)"
                 )
             )
-        self.learning_rate = learning_rate
+        self.learning_rate = (
+            learning_rate if isinstance(learning_rate, LRScheduler) else real("LinearWarmup", "learning_rate", learning_rate)
+        )
         self.warmup_steps = whole("LinearWarmup", "warmup_steps", warmup_steps, least=0)
         self.start_lr = real("LinearWarmup", "start_lr", start_lr)
         self.end_lr = real("LinearWarmup", "end_lr", end_lr)
