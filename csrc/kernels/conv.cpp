@@ -7,6 +7,7 @@
 #include "kernels/conv_spread.h"
 #include "kernels/conv_weights.h"
 #include "kernels/conv_winograd.h"
+#include "kernels/matmul.h"
 
 namespace sampan::kernels {
 
@@ -121,13 +122,42 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
 }
 
 // The project's own code for some convolutions, where oneDNN has none as fast.
-enum class OwnForm { kNone, kWinograd, kDirect, kSpread, kDepthwise };
+enum class OwnForm { kNone, kWinograd, kProduct, kDirect, kSpread, kDepthwise };
+
+// A window of one pixel is a product of pixels by channels.
+bool suits_product(const Conv& c) {
+  const ConvShape& s = c.shape;
+  constexpr int64_t kLeastChannels = 16;
+  if (s.dtype != DType::k_float32 || s.groups != 1 || c.direction == ConvDirection::kBackwardWeights || std::min(s.in_channels, s.out_channels) < kLeastChannels) return false;
+  auto all_are = [](const Dims& d, int64_t value) { return std::all_of(d.begin(), d.end(), [&](int64_t v) { return v == value; }); };
+  if (!all_are(s.kernel, 1) || !all_are(s.strides, 1) || !all_are(s.padding_low, 0) || !all_are(s.padding_high, 0)) return false;
+  const Layout& result = c.direction == ConvDirection::kForward ? *c.out : *c.x;
+  return std::all_of(c.extras.begin(), c.extras.end(), [&](const LayoutRef& l) { return l->rank == result.rank && l->numel == result.numel && lies_channels_last(*l); });
+}
+
+LayoutRef weight_matrix(const Conv& c) {
+  const size_t from = c.direction == ConvDirection::kForward ? 1 : 0, to = 1 - from;
+  return intern_layout(c.weight->dtype, Dims{c.weight->shape[from], c.weight->shape[to]}, Dims{c.weight->strides[from], c.weight->strides[to]});
+}
+
+std::unique_ptr<NativeOp> make_conv_product(const NativeCall& given, const Conv& c, bool packed) {
+  NativeCall product;
+  for (const char* name : {"has_bias", "epilogue"})
+    if (const auto it = given.attributes.find(name); it != given.attributes.end()) product.attributes.insert(*it);
+  auto pixels = [](const Layout& image) { return contiguous_layout(image.dtype, Dims{image.numel / image.shape[1], image.shape[1]}); };
+  product.inputs = {pixels(*given.inputs[0]), weight_matrix(c)};
+  if (c.bias) product.inputs.push_back(c.bias);
+  for (const LayoutRef& l : c.extras) product.inputs.push_back(pixels(*l));
+  product.outputs = {pixels(*given.outputs[0])};
+  return make_own_matmul(product, packed);
+}
 
 // Transformed tiles leave room for plain steps only: functions would take longer than the products they save.
 OwnForm own_form(const Conv& c) {
   if (!is_plain(c.steps)) return OwnForm::kNone;
   if (suits_winograd(c.shape, *c.x, *c.out)) return OwnForm::kWinograd;
   if (!lies_channels_last(*c.x) || !lies_channels_last(*c.out)) return OwnForm::kNone;
+  if (suits_product(c)) return OwnForm::kProduct;
   if (suits_depthwise(c.shape, c.direction)) return OwnForm::kDepthwise;
   if (suits_spread(c.shape, c.direction)) return OwnForm::kSpread;
   return suits_direct(c.shape, c.direction) ? OwnForm::kDirect : OwnForm::kNone;
@@ -136,6 +166,7 @@ OwnForm own_form(const Conv& c) {
 size_t own_weight_bytes(const Conv& c, OwnForm form) {
   switch (form) {
     case OwnForm::kWinograd: return winograd_weight_bytes(c.shape);
+    case OwnForm::kProduct: return own_matmul_panel_bytes(weight_matrix(c)->shape[0], weight_matrix(c)->shape[1]);
     case OwnForm::kSpread: return spread_weight_bytes(c.shape);
     case OwnForm::kDepthwise: return depthwise_weight_bytes(c.shape);
     default: return direct_weight_bytes(c.shape, c.direction);
@@ -145,6 +176,7 @@ size_t own_weight_bytes(const Conv& c, OwnForm form) {
 std::unique_ptr<NativeOp> make_own_weights(const Conv& c, OwnForm form) {
   switch (form) {
     case OwnForm::kWinograd: return make_winograd_weights(*c.weight, c.shape, c.direction);
+    case OwnForm::kProduct: return make_own_matmul_panels(*weight_matrix(c));
     case OwnForm::kSpread: return make_spread_weights(*c.weight, c.shape);
     case OwnForm::kDepthwise: return make_depthwise_weights(*c.weight, c.shape, c.direction);
     default: return make_direct_weights(*c.weight, c.shape, c.direction);
@@ -153,6 +185,7 @@ std::unique_ptr<NativeOp> make_own_weights(const Conv& c, OwnForm form) {
 
 std::unique_ptr<NativeOp> make_own(const CallReader& call, const NativeCall& given, const Conv& c, OwnForm form, bool packed) {
   if (form == OwnForm::kWinograd) return make_conv_winograd(given, c.shape, c.direction, packed, epilogue_of(call, c));
+  if (form == OwnForm::kProduct) return make_conv_product(given, c, packed);
   if (form == OwnForm::kSpread) return make_conv_spread(given, c.shape, packed, epilogue_of(call, c));
   const bool is_depthwise = form == OwnForm::kDepthwise, has_bias = static_cast<bool>(c.bias);
   const bool has_relu = !c.steps.empty() && (c.steps[0].kind == StepKind::kRelu || (is_depthwise && c.steps[0].kind == StepKind::kRelu6));

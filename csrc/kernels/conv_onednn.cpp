@@ -24,6 +24,9 @@ dnnl::memory::desc weight_desc(const Conv& c) {
 
 dnnl::memory::desc any_layout(const dnnl::memory::desc& d) { return {d.get_dims(), d.get_data_type(), dnnl::memory::format_tag::any}; }
 
+// Weights of the images' dtype: the sums of a gradient's parts are wider, and the forward convolution that oneDNN wants as its hint is not of those.
+dnnl::memory::desc any_weights(const Conv& c) { return {weight_desc(c).get_dims(), onednn_type(c.shape.dtype), dnnl::memory::format_tag::any}; }
+
 // oneDNN tells layouts apart by their strides alone, those of axes of length 1 too: a one-channel image is both, and is called channels-last.
 dnnl::memory::desc channels_last_desc(const Layout& l) {
   const Dims shape = shape_of(l);
@@ -75,7 +78,7 @@ dnnl::primitive_attr attributes_of(const Conv& c) {
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Conv& c, ImageForm form, const dnnl::primitive_attr& attr, bool with_bias) {
   const ConvShape& s = c.shape;
-  const auto x = image_desc(c.x, form), out = image_desc(c.out, form), w = any_layout(weight_desc(c));
+  const auto x = image_desc(c.x, form), out = image_desc(c.out, form), w = any_weights(c);
   const auto kind = dnnl::prop_kind::forward_training;
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const Dims dilations = less_one(s.dilations);
@@ -90,13 +93,13 @@ dnnl::primitive_attr plain_attributes() {
 }
 
 // Inputs of the primitive beyond image and weight: the bias and the post-ops' operands, in the native's order.
-void add_extras(const Conv& c, Sequence* s, std::vector<std::pair<int, int>>* args) {
+void add_extras(const Conv& c, const dnnl::primitive_attr& attr, Sequence* s, std::vector<std::pair<int, int>>* args) {
   size_t buffer = 2;
   if (c.bias) args->push_back({DNNL_ARG_BIAS, s->operand(buffer++, onednn_desc(*c.bias))});
-  size_t extra = 0;
-  for (size_t i = 0; i < c.steps.size(); ++i)
-    if (c.steps[i].takes_operand())
-      args->push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1, s->operand(buffer++, extra_desc(*c.extras[extra++], c.x->rank))});
+  for (const int at : binary_post_ops(attr)) {
+    const Layout& extra = *c.extras[buffer - 2 - (c.bias ? 1 : 0)];
+    args->push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(at) | DNNL_ARG_SRC_1, s->operand(buffer++, extra_desc(extra, c.x->rank))});
+  }
 }
 
 // A memory that the primitive writes: the operand itself, or a temporary that finish() reorders into it.
@@ -132,7 +135,7 @@ Sequence forward_sequence(const Conv& c, ImageForm form) {
   const auto pd = forward_desc(c, form, attributes_of(c), static_cast<bool>(c.bias));
   Sequence s;
   std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, given_desc(*c.x)), pd.src_desc())}, {DNNL_ARG_WEIGHTS, weight_operand(c, &s, pd.weights_desc())}};
-  add_extras(c, &s, &args);
+  add_extras(c, pd.get_primitive_attr(), &s, &args);
   const Result out(&s, 2 + (c.bias ? 1 : 0) + c.extras.size(), given_desc(*c.out), pd.dst_desc());
   args.push_back({DNNL_ARG_DST, out.used});
   s.add(dnnl::convolution_forward(pd), std::move(args), pd.scratchpad_desc());
@@ -172,7 +175,7 @@ Sequence deconvolution_sequence(const Conv& c, ImageForm form) {
   const auto pd = deconvolution_desc(c, form);
   Sequence s;
   std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.reordered(s.operand(0, given_desc(*c.out)), pd.src_desc())}, {DNNL_ARG_WEIGHTS, weight_operand(c, &s, pd.weights_desc())}};
-  add_extras(c, &s, &args);
+  add_extras(c, pd.get_primitive_attr(), &s, &args);
   const Result x(&s, 2 + (c.bias ? 1 : 0) + c.extras.size(), given_desc(*c.x), pd.dst_desc());
   args.push_back({DNNL_ARG_DST, x.used});
   s.add(dnnl::deconvolution_forward(pd), std::move(args), pd.scratchpad_desc());

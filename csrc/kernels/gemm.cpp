@@ -72,6 +72,7 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
               }
           }
         }
+        if (g.finish && kb + depth == g.k) finish_block<T, kBytes>(g.finish, g.c, g.c_row, m, rows, nb, columns);
       }
     }
   }
@@ -167,12 +168,12 @@ enum class Form { kBlock, kDots, kRow };
 template <class T>
 void run_part(const Gemm<T>& g, Form form, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
   with_registers([&](auto bytes) SAMPAN_INLINED {
+    if (form == Form::kBlock) return block<T, bytes.value>(g, m0, m1, n0, n1);
     if (form == Form::kDots)
       dots(g, n0, n1);
-    else if (form == Form::kRow)
-      combine_rows(g, n0, n1);
     else
-      block<T, bytes.value>(g, m0, m1, n0, n1);
+      combine_rows(g, n0, n1);
+    if (g.finish) finish_block<T, bytes.value>(g.finish, g.c, g.c_row, m0, m1 - m0, n0, n1 - n0);
   });
 }
 
@@ -182,11 +183,12 @@ void gemm_any(Gemm<T> g) {
   if (g.k == 0) {
     for (int64_t i = 0; i < g.m && !g.accumulate; ++i)
       for (int64_t j = 0; j < g.n; ++j) g.c[i * g.c_row + j * g.c_column] = T{};
+    if (g.finish) finish_block<T, kVectorBytes>(g.finish, g.c, g.c_row, 0, g.m, 0, g.n);
     return;
   }
   // C transposed is the product of the transposed operands: rows become contiguous, and a single column becomes a row.
   if ((g.c_column != 1 && g.c_row == 1) || (g.n == 1 && g.m > 1)) {
-    g = {g.n, g.m, g.k, g.b, g.b_column, g.b_row, g.a, g.a_column, g.a_row, g.c, g.c_column, g.c_row, g.accumulate, g.subtract};
+    g = {g.n, g.m, g.k, g.b, g.b_column, g.b_row, g.a, g.a_column, g.a_row, g.c, g.c_column, g.c_row, g.accumulate, g.subtract};  // nothing to finish
   }
   Form form = Form::kBlock;
   // Up to this many rows a transposed B is cheaper to read as dot products than to pack.
@@ -218,20 +220,27 @@ SAMPAN_INLINE void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int
   for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
     const int64_t depth = std::min(kTileDepth, g.k - kb);
     const bool accumulate = g.accumulate || kb > 0;
+    const bool finishes = g.finish && kb + depth == g.k;
     for (int64_t mb = m0; mb < m1; mb += kBlockRows) {
       const int64_t end = std::min(m1, mb + kBlockRows);
       const float *a = g.a + kb * g.a_column, *b = g.b + kb * kWidth;
-      tile_panels<float, kBytes>(end - mb, whole - p0, depth, a + mb * g.a_row, g.a_row, g.a_column, b + p0 * g.k * kWidth, kWidth, g.k * kWidth, g.c + mb * g.c_row + p0 * kWidth,
-                                 g.c_row, kWidth, accumulate, false);
+      for (int64_t p = p0; p < whole; p += kPanelsAtOnce<kBytes>) {
+        const int64_t count = std::min(kPanelsAtOnce<kBytes>, whole - p);
+        tile_panels<float, kBytes>(end - mb, count, depth, a + mb * g.a_row, g.a_row, g.a_column, b + p * g.k * kWidth, kWidth, g.k * kWidth, g.c + mb * g.c_row + p * kWidth, g.c_row,
+                                   kWidth, accumulate, false);
+        if (finishes) finish_block<float, kBytes>(g.finish, g.c, g.c_row, mb, end - mb, p * kWidth, count * kWidth);
+      }
       if (whole == p1) continue;
+      const int64_t width = g.n - whole * kWidth;
       for (int64_t m = mb; m < end; m += kRows) {
-        const int64_t rows = std::min(kRows, end - m), width = g.n - whole * kWidth;
+        const int64_t rows = std::min(kRows, end - m);
         float edge[kRows * kWidth];
         tile_rows<float, kBytes>(rows, 1, depth, a + m * g.a_row, g.a_row, g.a_column, b + whole * g.k * kWidth, kWidth, 0, edge, kWidth, 0, false, false);
         float* c = g.c + m * g.c_row + whole * kWidth;
         for (int r = 0; r < rows; ++r)
           for (int64_t j = 0; j < width; ++j) c[r * g.c_row + j] = accumulate ? c[r * g.c_row + j] + edge[r * kWidth + j] : edge[r * kWidth + j];
       }
+      if (finishes) finish_block<float, kBytes>(g.finish, g.c, g.c_row, mb, end - mb, whole * kWidth, width);
     }
   }
 }
@@ -256,6 +265,7 @@ SAMPAN_INLINE void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
       tile_rows<float, kBytes, true>(last, 1, depth, a + first * g.a_row, g.a_row, g.a_column, panel, kWidth, 0, c + first * c_row, c_row, 0, accumulate, false);
     }
     for (int64_t i = 0; i < g.m && !is_whole; ++i) std::copy_n(edge + i * kWidth, width, g.c + i * g.c_row + p * kWidth);
+    if (g.finish) finish_block<float, kBytes>(g.finish, g.c, g.c_row, 0, g.m, p * kWidth, width);
   }
 }
 
@@ -279,6 +289,7 @@ SAMPAN_INLINE void packed_row_of(const Gemm<float>& g, int64_t p) {
   }
   for (int i = 0; i < 2 * kPanels; ++i) store(c + i * kL, sums[i]);
   std::copy_n(c, width, g.c + p * kWidth);
+  if (g.finish) finish_block<float, kVectorBytes>(g.finish, g.c, 0, 0, 1, p * kWidth, width);
 }
 
 SAMPAN_CLONES void packed_row(const Gemm<float>& g, int64_t p0, int64_t p1) {

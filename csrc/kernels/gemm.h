@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/tiles.h"
+
 namespace sampan::kernels {
 
 // C[m, n] (+)= A[m, k] B[k, n]; every stride is in elements and free.
@@ -16,6 +18,7 @@ struct Gemm {
   int64_t c_row, c_column;
   bool accumulate;
   bool subtract;  // the product is taken negative (complex parts)
+  Finish<T> finish = {};  // for a C whose columns are contiguous
 };
 
 // T: float, double, uint32_t, uint64_t (signed integers wrap alike). The result does not depend on the number of threads.

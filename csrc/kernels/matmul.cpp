@@ -4,6 +4,7 @@
 
 #include "exec/parallel.h"
 #include "kernels/gemm.h"
+#include "kernels/matmul.h"
 #include "kernels/onednn.h"
 
 namespace sampan::kernels {
@@ -115,7 +116,8 @@ class OwnMatmul final : public NativeOp {
   OwnMatmul(const CallReader& call, const Product& p, bool packed = false) : p_(p), packed_(packed) {
     for (const Axis& x : p_.batch) batch_.add_axis(x.size, {x.strides[kA], x.strides[kB], x.strides[kOut]});
     const NativeCall& c = call.call();
-    epilogue_ = Epilogue(call, call.output(0), p_.steps, p_.has_bias, {c.inputs.begin() + 2, c.inputs.end()});
+    finishes_ = finishes();
+    if (!finishes_) epilogue_ = Epilogue(call, call.output(0), p_.steps, p_.has_bias, {c.inputs.begin() + 2, c.inputs.end()});
   }
 
   void run(char* const* buffers, char*) const override {
@@ -132,6 +134,24 @@ class OwnMatmul final : public NativeOp {
   }
 
  private:
+  // Whether the product does bias and steps as it stores its sums: they are a vector for its columns, a tensor like itself, and relu, in this order.
+  bool finishes() const {
+    if (p_.dtype != DType::k_float32 || !p_.batch.empty() || p_.columns.size == 1 || p_.columns.strides[kOut] != 1) return false;
+    if (p_.has_bias && (p_.rows.strides[kExtra] != 0 || p_.columns.strides[kExtra] != 1)) return false;
+    size_t next = 0;
+    if (next < p_.steps.size() && p_.steps[next].kind == StepKind::kAdd) {
+      const size_t at = kExtra + p_.has_bias;
+      if (p_.columns.strides[at] != 1 || p_.rows.strides[at] != p_.rows.strides[kOut]) return false;
+      ++next;
+    }
+    if (next < p_.steps.size() && p_.steps[next].kind == StepKind::kRelu) ++next;
+    return next == p_.steps.size();
+  }
+  Finish<float> finish_of(char* const* buffers) const {
+    const bool has_add = !p_.steps.empty() && p_.steps[0].takes_operand(), has_relu = !p_.steps.empty() && !p_.steps.back().takes_operand();
+    return {p_.has_bias ? reinterpret_cast<const float*>(buffers[2]) : nullptr, has_add ? reinterpret_cast<const float*>(buffers[2 + p_.has_bias]) : nullptr, has_relu};
+  }
+
   template <class T>
   Gemm<T> one(T* a, T* b, T* c) const {
     return {p_.rows.size, p_.columns.size, p_.depth, a, p_.rows.strides[kA], p_.a_depth, b, p_.b_depth, p_.columns.strides[kB], c, p_.rows.strides[kOut], p_.columns.strides[kOut], p_.accumulate, false};
@@ -156,8 +176,13 @@ class OwnMatmul final : public NativeOp {
   template <class T>
   void products(char* const* buffers, char* out) const {
     T *a = reinterpret_cast<T*>(buffers[0]), *b = reinterpret_cast<T*>(buffers[1]), *c = reinterpret_cast<T*>(out);
-    if constexpr (std::is_same_v<T, float>)
-      if (packed_) return gemm_packed(one(a, b, c));
+    if constexpr (std::is_same_v<T, float>) {
+      if (packed_ || finishes_) {
+        Gemm<float> g = one(a, b, c);
+        if (finishes_) g.finish = finish_of(buffers);
+        return packed_ ? gemm_packed(g) : gemm(g);
+      }
+    }
     if (batch_.rank == 0) return gemm(one(a, b, c));
     for_each([&](int64_t i, int64_t j, int64_t k) { gemm(one(a + i, b + j, c + k)); });
   }
@@ -187,7 +212,7 @@ class OwnMatmul final : public NativeOp {
   }
 
   Product p_;
-  bool packed_;
+  bool packed_, finishes_ = false;
   Odometer<3> batch_;
   Epilogue epilogue_;
 };
@@ -283,12 +308,8 @@ Sequence build_sequence(const Product& p, size_t a_buffer, size_t b_buffer, bool
   std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, s.operand(a_buffer, d.a)}, {DNNL_ARG_WEIGHTS, s.operand(b_buffer, pd.weights_desc())}};
   size_t next = 2;
   if (d.has_bias) args.push_back({DNNL_ARG_BIAS, s.operand(next++, d.bias)});
-  const int first = p.accumulate ? 1 : 0;
-  int binary = 0;
-  const dnnl::post_ops post = pd.get_primitive_attr().get_post_ops();
-  for (int i = first; i < post.len(); ++i)
-    if (post.kind(i) == dnnl::primitive::kind::binary)
-      args.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(i) | DNNL_ARG_SRC_1, s.operand(next++, d.binary[static_cast<size_t>(binary++)])});
+  size_t binary = 0;
+  for (const int at : binary_post_ops(pd.get_primitive_attr())) args.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(at) | DNNL_ARG_SRC_1, s.operand(next++, d.binary[binary++])});
   args.push_back({DNNL_ARG_DST, s.operand(2 + p.extras, d.out)});
   s.add(dnnl::matmul(pd), std::move(args), pd.scratchpad_desc());
   return s;
@@ -342,12 +363,14 @@ std::unique_ptr<NativeOp> try_onednn(const Product& p, bool swapped) {
   }
 }
 
-// With 256-bit registers oneDNN's code is no faster than the tiles here, whose sums do not depend on the number of threads; with wider ones it wins from small sizes on.
+// With 256-bit registers oneDNN's code is no faster than the tiles here, whose sums do not depend on the number of threads; with wider ones it wins from small sizes on,
+// unless it has to keep NaN in a relu.
 bool prefers_own(const Product& p) {
   if (!is_plain(p.steps)) return p.rows.size * p.columns.size <= 64;
   if (p.rows.size == 1 || p.columns.size == 1) return true;
   const double work = static_cast<double>(p.rows.size) * static_cast<double>(p.columns.size) * static_cast<double>(p.depth);
-  return !has_wide_registers() || work <= 32.0 * 32 * 32;
+  const bool has_relu = std::any_of(p.steps.begin(), p.steps.end(), [](const EpilogueStep& s) { return s.kind == StepKind::kRelu; });
+  return !has_wide_registers() || has_relu || work <= 32.0 * 32 * 32;
 }
 
 std::unique_ptr<NativeOp> make_matmul(const NativeCall& c);
@@ -480,7 +503,7 @@ Packing packing_of(const CallReader& call, const Product& p) {
   return pd ? Packing{onednn_desc(call.input(0)), pd->weights_desc()} : Packing{};
 }
 
-size_t panel_bytes(const Product& p) { return static_cast<size_t>(gemm_packed_size(p.depth, p.columns.size)) * sizeof(float); }
+size_t panel_bytes(const Product& p) { return own_matmul_panel_bytes(p.depth, p.columns.size); }
 
 std::unique_ptr<NativeOp> make_packed_size(const NativeCall& c) {
   CallReader call("matmul_packed_size", c);
@@ -523,4 +546,16 @@ const RegisterNative packed_size("matmul_packed_size", make_packed_size);
 const RegisterNative pack_weights("matmul_pack_weights", make_pack_weights);
 
 }  // namespace
+
+size_t own_matmul_panel_bytes(int64_t depth, int64_t columns) { return static_cast<size_t>(gemm_packed_size(depth, columns)) * sizeof(float); }
+
+std::unique_ptr<NativeOp> make_own_matmul_panels(const Layout& b) { return std::make_unique<PackPanels>(b.shape[0], b.shape[1], b); }
+
+std::unique_ptr<NativeOp> make_own_matmul(const NativeCall& c, bool packed) {
+  CallReader call("matmul", c);
+  Product p = read_product(call);
+  merge_axes(&p);
+  return std::make_unique<OwnMatmul>(call, p, packed);
+}
+
 }  // namespace sampan::kernels

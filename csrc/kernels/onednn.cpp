@@ -35,7 +35,11 @@ void append_post_ops(const std::vector<EpilogueStep>& steps, const std::vector<d
   for (const EpilogueStep& s : steps) {
     const float alpha = static_cast<float>(s.alpha), beta = static_cast<float>(s.beta);
     switch (s.kind) {
-      case StepKind::kRelu: to->append_eltwise(algorithm::eltwise_relu, 0, 0); break;
+      case StepKind::kRelu:
+        // Its relu makes 0 of NaN, its elu does not; the second step turns a negative zero round.
+        to->append_eltwise(algorithm::eltwise_elu, 0, 0);
+        to->append_eltwise(algorithm::eltwise_linear, 1, 0);
+        break;
       case StepKind::kRelu6: to->append_eltwise(algorithm::eltwise_clip, 0, 6); break;
       case StepKind::kGeluTanh: to->append_eltwise(algorithm::eltwise_gelu_tanh, 0, 0); break;
       case StepKind::kGeluErf: to->append_eltwise(algorithm::eltwise_gelu_erf, 0, 0); break;
@@ -58,6 +62,14 @@ void append_post_ops(const std::vector<EpilogueStep>& steps, const std::vector<d
       case StepKind::kMul: to->append_binary(algorithm::binary_mul, operands[next++]); break;
     }
   }
+}
+
+std::vector<int> binary_post_ops(const dnnl::primitive_attr& attr) {
+  const dnnl::post_ops post = attr.get_post_ops();
+  std::vector<int> places;
+  for (int i = 0; i < post.len(); ++i)
+    if (post.kind(i) == dnnl::primitive::kind::binary) places.push_back(i);
+  return places;
 }
 
 bool is_reference(const char* implementation) { return std::strstr(implementation, "ref") != nullptr; }

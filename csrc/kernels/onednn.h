@@ -15,6 +15,8 @@ dnnl::memory::desc onednn_desc(DType t, const Dims& shape, const Dims& strides);
 inline dnnl::memory::desc onednn_desc(const Layout& l) { return onednn_desc(l.dtype, shape_of(l), strides_of(l)); }
 // Appends the steps; operands[i] describes the i-th add or mul.
 void append_post_ops(const std::vector<EpilogueStep>& steps, const std::vector<dnnl::memory::desc>& operands, dnnl::post_ops* to);
+// The places of the post-ops that take an operand, in order.
+std::vector<int> binary_post_ops(const dnnl::primitive_attr& attr);
 // Whether a primitive is oneDNN's plain reference loop, which every fallback here beats.
 bool is_reference(const char* implementation);
 

@@ -18,6 +18,40 @@ template <int kBytes>
 constexpr int kMostTileRows = kBytes == kWideBytes ? 12 : 6;
 constexpr int kTileRows = kMostTileRows<kVectorBytes>;
 
+// What is done to finished sums while they are in the first caches: a bias and another tensor are added, then negative numbers become zero. NaN stays.
+template <class T>
+struct Finish {
+  const T* bias = nullptr;  // for C's first column and those behind it
+  const T* add = nullptr;   // for C's first element, with C's strides
+  bool has_relu = false;
+
+  explicit operator bool() const { return bias || add || has_relu; }
+};
+
+// Rows and columns of C [.., ..] from (row, column) on.
+template <class T, int kBytes>
+SAMPAN_INLINE void finish_block(const Finish<T>& f, T* c, int64_t c_row, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  using V = Vec<T, kBytes>;
+  for (int64_t r = row; r < row + rows; ++r) {
+    T* to = c + r * c_row;
+    const T* add = f.add ? f.add + r * c_row : nullptr;
+    int64_t n = column;
+    for (; n + kLanes<T, kBytes> <= column + columns; n += kLanes<T, kBytes>) {
+      V v = load<T, kBytes>(to + n);
+      if (f.bias) v += load<T, kBytes>(f.bias + n);
+      if (add) v += load<T, kBytes>(add + n);
+      if (f.has_relu) v = v < V{} ? V{} : v;
+      store(to + n, v);
+    }
+    for (; n < column + columns; ++n) {
+      T v = to[n];
+      if (f.bias) v += f.bias[n];
+      if (add) v += add[n];
+      to[n] = f.has_relu && v < T{} ? T{} : v;
+    }
+  }
+}
+
 // C tile [kR, kV vectors] = A [kR, depth] B [depth, kV vectors]; the second vector lies b_step and c_step behind the first. kAhead: B is read for the last time,
 // and as many of its rows behind it are asked for meanwhile.
 template <class T, int kBytes, int kR, int kV, bool kAhead = false>

@@ -168,6 +168,43 @@ class TestEpilogues:
 
 
 class TestCorners:
+    @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+    def test_gradients_of_16_bits_are_added_up_over_parts_of_the_batch(self, dtype):
+        r = Reference(((24, 24), 8, 16, 32, 1, 3, 1, 1, 1, 1))
+        operands = [channels_last(a.astype(dtype)) for a in (r.x, r.grad)]
+        outputs = [like(np.ascontiguousarray, r.w, dtype), np.empty(r.o, dtype)]
+        got, got_bias = run_native("conv_backward_weights", operands, outputs, has_bias=1, **r.attributes)
+        check(got, r.backward_weights())
+        check(got_bias, r.grad.sum(axis=(0, 2, 3)))
+
+    @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+    @pytest.mark.parametrize(
+        "case",
+        [
+            ((9, 11), 2, 16, 32, 1, 1, 1, 0, 0, 1),
+            ((9, 11), 2, 16, 32, 1, 1, 2, 0, 0, 1),
+            ((9, 11), 2, 64, 64, 1, 3, 1, 1, 1, 1),
+            ((9, 11), 2, 64, 64, 1, 3, 2, 1, 1, 1),
+            ((9, 11), 2, 24, 24, 24, 3, 1, 1, 1, 1),
+            ((9, 11), 2, 3, 16, 1, 3, 1, 1, 1, 1),
+            ((9, 11), 2, 32, 48, 4, 3, 1, 1, 1, 1),
+        ],
+        ids=str,
+    )
+    def test_relu_keeps_a_nan_and_ends_at_zero(self, case, dtype):
+        r = Reference(case)
+        x = r.x.astype(dtype)
+        x[0, 0, 4, 6], x[1, :, 4, 6] = np.nan, -np.inf
+        operands = [channels_last(x), np.abs(r.w).astype(dtype)]
+        out = like(channels_last, r.grad, dtype)
+        (plain,) = run_native("conv_forward", operands, [out], **r.attributes)
+        (got,) = run_native("conv_forward", operands, [out], epilogue="relu", **r.attributes)
+        plain, got = plain.astype(np.float32), got.astype(np.float32)
+        assert np.isnan(plain).any()
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(plain))
+        np.testing.assert_array_equal(got, np.maximum(plain, 0))
+        assert not np.signbit(got[got == 0]).any()
+
     def test_float64_has_plain_epilogues(self):
         r = Reference(CASES[2])
         added = sample(np.float64, r.grad.shape, 9)

@@ -156,6 +156,27 @@ class TestBiasAndEpilogue:
         got = matmul(a, b, bias, added, factor, has_bias=1, epilogue="add;relu;mul")
         check(got, np.maximum(expected + bias + added, 0) * factor)
 
+    @pytest.mark.parametrize("arrange", [np.ascontiguousarray, np.asfortranarray])
+    @pytest.mark.parametrize("has_bias", [0, 1])
+    @pytest.mark.parametrize("epilogue", ["", "relu", "add", "add;relu"])
+    @pytest.mark.parametrize(
+        "case", [(1, 9, 8), (1, 300, 100), (5, 40, 7), (13, 300, 33), (40, 0, 20), (100, 520, 48), (30, 16, 1)], ids=str
+    )
+    def test_bias_addition_and_relu_on_the_way(self, case, epilogue, has_bias, arrange):
+        (m, k, n), rng = case, np.random.default_rng(3)
+        a, b, bias = (rng.standard_normal(shape).astype("float32") for shape in ((m, k), (k, n), (n,)))
+        b, added = arrange(b), rng.standard_normal((m, n)).astype("float32")
+        if k:
+            a[m // 2, k // 2], a[0, 0] = np.nan, -np.inf
+        operands = [bias] * has_bias + [added] * ("add" in epilogue)
+        expected = matmul(a, b, epilogue="linear:1:0")  # loops over the finished product
+        expected = expected + bias if has_bias else expected
+        expected = expected + added if "add" in epilogue else expected
+        expected = np.maximum(expected, 0) if "relu" in epilogue else expected
+        got = matmul(a, b, *operands, has_bias=has_bias, epilogue=epilogue)
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+
     @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex128, np.float16])
     @pytest.mark.parametrize(("left", "right"), [((3, 4), (4, 5)), ((5, 0), (0, 3)), ((300, 200), (200, 250))])
     def test_accumulation_adds_to_what_is_there(self, dtype, left, right):
@@ -192,13 +213,14 @@ class TestPacking:
         ],
         ids=str,
     )
+    @pytest.mark.parametrize("epilogue", ["relu;add", "add;relu"])
     @pytest.mark.parametrize("arrange", [np.ascontiguousarray, np.asfortranarray])
-    def test_packed_weights_give_the_same_bits_as_plain_ones(self, case, arrange):
+    def test_packed_weights_give_the_same_bits_as_plain_ones(self, case, arrange, epilogue):
         m, k, n = case
         rng = np.random.default_rng(1)
         a, b, bias = (rng.standard_normal(shape).astype("float32") for shape in ((m, k), (k, n), (n,)))
         added, out = rng.standard_normal((m, n)).astype("float32"), np.empty((m, n), np.float32)
-        own = {"has_bias": 1, "epilogue": "relu;add"}
+        own = {"has_bias": 1, "epilogue": epilogue}
         attributes = {"a_shape": [m, k], **own}
         owned = arrange(b)
         (size,) = run_native("matmul_packed_size", [owned], [np.empty(1, np.int64)], **attributes)[0]
