@@ -13,7 +13,6 @@ namespace sampan::kernels {
 namespace {
 
 constexpr int64_t kPanel = kTileColumns<float>;
-constexpr int64_t kMostRows = 32 * kTileRows;  // filters whose gradients are packed at once: with kTileDepth pixels they take 192 KiB of L2
 constexpr int64_t kPackedPanels = 8;           // of windows, at once
 constexpr int64_t kMostGathered = 512;         // columns that are gathered whole, before the product
 constexpr int64_t kLeastRows = 96, kLeastPanels = 8;
@@ -106,41 +105,13 @@ SAMPAN_INLINE void gather(const Geometry& g, const Windows& w, const float* x, i
   }
 }
 
-// Rows of tiles as even as they can be: how many groups of up to kMostTileRows.
-template <int kBytes>
-struct Groups {
-  static constexpr int64_t kRows = kMostTileRows<kBytes>;
-  int64_t count, begin[kMostRows / kRows + 1];
-  explicit Groups(int64_t rows) : count((rows + kRows - 1) / kRows) {
-    for (int64_t i = 0; i <= count; ++i) begin[i] = rows * i / count;
-  }
-};
-
-// Pixels by filters, [group][pixel][filter of the group]; a group takes one pixel more than there are. Lines of the gradient are read once, in order: from
-// pixel to pixel they often lie whole pages apart.
-template <int kBytes>
-SAMPAN_INLINE void pack_filters(const float* grad, int64_t step, int64_t pixels, const Groups<kBytes>& groups, float* to) {
-  constexpr int64_t kRows = Groups<kBytes>::kRows;
-  const int64_t whole = groups.count - 2;  // groups after which the pixel has a vector's numbers more than needed
-  for (int64_t k = 0; k < pixels; ++k, grad += step, to += kRows) {
-    int64_t i = 0;
-    // Numbers too many are overwritten by the next pixel's.
-    for (; i < whole; ++i) store(to + i * (pixels + 1) * kRows, load<float, kBytes>(grad + groups.begin[i]));
-    for (; i < groups.count; ++i)
-      for (int64_t m = groups.begin[i], r = 0; m < groups.begin[i + 1]; ++m, ++r) to[i * (pixels + 1) * kRows + r] = grad[m];
-  }
-}
-
-// From one packed panel of windows to the next: a line more than it takes, since multiples of a page would fall on the same few places of the caches.
-constexpr int64_t panel_step(int64_t depth) { return (depth + 1) * kPanel; }
-
 // `count` channels of the pixels from `channel` on, as panels. From pixel to pixel they often lie whole pages apart, so a pixel's numbers are read together.
 SAMPAN_INLINE void pack_channels(const float* const* pixels, int64_t depth, int64_t channel, int64_t count, float* to) {
   const int64_t whole = count / kPanel * kPanel;
   for (int64_t k = 0; k < depth; ++k, to += kPanel) {
     const float* from = pixels[k] + channel;
     float* at = to;
-    for (int64_t c = 0; c < whole; c += kPanel, at += panel_step(depth)) {
+    for (int64_t c = 0; c < whole; c += kPanel, at += spaced(depth, kPanel)) {
       store(at, load(from + c));
       store(at + kLanes<float>, load(from + c + kLanes<float>));
     }
@@ -173,9 +144,9 @@ SAMPAN_INLINE void multiply(const Geometry& g, const float* x, const float* grad
       for (int64_t k = 0; k < depth; ++k)
         for (int64_t f = part.first_filter; f < part.last_filter; ++f) bias[f] += from[k * g.filters + f];
     if (g.is_gathered) gather(g, windows, x, row, space.windows);
-    for (int64_t f = part.first_filter; f < part.last_filter; f += kMostRows) {
-      const Groups<kBytes> groups(std::min(kMostRows, part.last_filter - f));
-      pack_filters(from + f, g.filters, depth, groups, space.filters);
+    for (int64_t f = part.first_filter; f < part.last_filter; f += kBlockRows) {
+      const Groups<kBytes> groups(std::min(kBlockRows, part.last_filter - f));
+      pack_groups(from + f, 1, g.filters, depth, groups, space.filters);
       for (int64_t p = part.first_panel, panels; p < part.last_panel; p += panels) {
         panels = part.last_panel - p;
         if (!g.is_gathered) {
@@ -185,12 +156,12 @@ SAMPAN_INLINE void multiply(const Geometry& g, const float* x, const float* grad
           pack_channels(space.pixels, depth, channel, std::min(panels * kPanel, g.channels - channel), space.panels);
         }
         const float* packed = g.is_gathered ? space.windows + p * kPanel : space.panels;
-        const int64_t panel_row = g.is_gathered ? row : kPanel, next = g.is_gathered ? kPanel : panel_step(depth);
+        const int64_t panel_row = g.is_gathered ? row : kPanel, next = g.is_gathered ? kPanel : spaced(depth, kPanel);
         float* sums = to + (f - part.first_filter) * step + (p - part.first_panel) * kPanel;
         for (int64_t i = 0; i < panels; i += kPanelsAtOnce<kBytes>)
           for (int64_t r = 0; r < groups.count; ++r) {
             const int64_t m = groups.begin[r];
-            tile_rows<float, kBytes>(groups.begin[r + 1] - m, std::min(kPanelsAtOnce<kBytes>, panels - i), depth, space.filters + r * (depth + 1) * kRows, 1, kRows, packed + i * next, panel_row,
+            tile_rows<float, kBytes>(groups.begin[r + 1] - m, std::min(kPanelsAtOnce<kBytes>, panels - i), depth, space.filters + r * spaced(depth, kRows), 1, kRows, packed + i * next, panel_row,
                                      next, sums + m * step + i * kPanel, step, kPanel, b > 0, false);
           }
       }
@@ -234,15 +205,15 @@ class ConvWeightsProduct final : public NativeOp {
   void run(char* const* buffers, char* scratch) const override {
     const float *x = reinterpret_cast<const float*>(buffers[0]), *grad = reinterpret_cast<const float*>(buffers[1]);
     float *biases = reinterpret_cast<float*>(scratch), *sums = biases + (has_bias_ ? parts_ * g_.filters : 0), *weights = reinterpret_cast<float*>(buffers[2]);
-    const int64_t units = parts_ * rows_ * blocks_, rows = std::min(g_.filters, kMostRows) + kMostTileRows<kWideBytes>, row = g_.columns() + kPanel;
+    const int64_t units = parts_ * rows_ * blocks_, rows = std::min(g_.filters, kBlockRows) + kMostTileRows<kWideBytes>, row = g_.columns() + kPanel;
     parallel_for(units, g_.work_ns() / static_cast<double>(units), [&](int64_t begin, int64_t end) {
-      const int64_t windows = g_.is_gathered ? kTileDepth * row : kPackedPanels * panel_step(kTileDepth) + g_.channels;
-      const Block memory(static_cast<size_t>(rows * (kTileDepth + 1) + windows) * sizeof(float) + kTileDepth * sizeof(float*));
+      const int64_t windows = g_.is_gathered ? kTileDepth * row : kPackedPanels * spaced(kTileDepth, kPanel) + g_.channels;
+      const Block memory(static_cast<size_t>(spaced(kTileDepth, rows) + windows) * sizeof(float) + kTileDepth * sizeof(float*));
       Spaces space{};
       space.pixels = memory.as<const float*>();
       space.filters = reinterpret_cast<float*>(space.pixels + kTileDepth);
-      space.panels = space.windows = space.filters + rows * (kTileDepth + 1);
-      space.zeros = space.panels + kPackedPanels * panel_step(kTileDepth);
+      space.panels = space.windows = space.filters + spaced(kTileDepth, rows);
+      space.zeros = space.panels + kPackedPanels * spaced(kTileDepth, kPanel);
       if (!g_.is_gathered) std::fill_n(space.zeros, g_.channels, 0.f);
       const int64_t most_rows = (g_.filters + rows_ - 1) / rows_, most_panels = (g_.panels + blocks_ - 1) / blocks_;
       const Block own(parts_ > 1 ? 0 : static_cast<size_t>(most_rows * (most_panels + 1) * kPanel) * sizeof(float));

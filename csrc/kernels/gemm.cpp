@@ -12,6 +12,41 @@ namespace {
 template <class T>
 constexpr int64_t kBlockColumns = 16 * kTileColumns<T>;  // kTileDepth x this is half of a 512 KiB L2
 
+// A block of B: its first `whole` columns are read in place, the others from packed panels.
+template <class T>
+struct Columns {
+  const T *in_place, *packed;
+  int64_t depth, count, whole, row;
+};
+
+// A strip of C, as wide as the block of B.
+template <class T, int kBytes>
+SAMPAN_INLINE void strip(const Gemm<T>& g, const Columns<T>& b, int64_t rows, const T* a, int64_t a_row, int64_t a_column, T* c, bool accumulate) {
+  constexpr int64_t kWidth = kTileColumns<T>, kRows = kMostTileRows<kBytes>;
+  const int64_t panels = (b.count + kWidth - 1) / kWidth, straight = g.c_column == 1 ? b.count / kWidth : 0;
+  for (int64_t p = 0, count; p < panels; p += count) {
+    const int64_t n = p * kWidth;
+    const bool direct = n < b.whole;
+    const T* panel = direct ? b.in_place + n : b.packed + (n - b.whole) * b.depth;
+    const int64_t panel_row = direct ? b.row : kWidth, next = direct ? kWidth : kWidth * b.depth;
+    T* to = c + n * g.c_column;
+    if (p < straight) {
+      count = std::min(kPanelsAtOnce<kBytes>, (direct ? b.whole / kWidth : straight) - p);
+      tile_rows<T, kBytes>(rows, count, b.depth, a, a_row, a_column, panel, panel_row, next, to, g.c_row, kWidth, accumulate, g.subtract);
+      continue;
+    }
+    count = 1;
+    const int64_t width = std::min(kWidth, b.count - n);
+    T edge[kRows * kWidth];
+    tile_rows<T, kBytes>(rows, 1, b.depth, a, a_row, a_column, panel, panel_row, 0, edge, kWidth, 0, false, g.subtract);
+    for (int r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < width; ++j) {
+        T* e = to + r * g.c_row + j * g.c_column;
+        *e = accumulate ? *e + edge[r * kWidth + j] : edge[r * kWidth + j];
+      }
+  }
+}
+
 // Rows [m0, m1) and columns [n0, n1) of C.
 template <class T, int kBytes>
 SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
@@ -19,60 +54,33 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
   const int64_t most_columns = std::min(kBlockColumns<T>, (n1 - n0 + kWidth - 1) / kWidth * kWidth), most_depth = std::min(kTileDepth, g.k);
   // B is read in place where its rows are contiguous and few rows of A would use a packed copy.
   const bool in_place_b = g.b_column == 1 && (m1 - m0 <= 4 * kTileRows || (n1 - n0) * g.b_row <= 4096);
-  // Broadcasts walk down a column of A: when that is not the contiguous axis of a big matrix, a packed panel spares cache lines.
+  // Broadcasts walk down a column of A: when that is not the contiguous axis of a big matrix, packed groups spare cache lines.
   const bool pack_a = g.a_column != 1 && g.a_column * g.k > 4096 && n1 - n0 > 2 * kWidth;
   const bool needs_packed_b = !in_place_b || (n1 - n0) % kWidth != 0;
   T* packed_b = nullptr;
   T* packed_a = nullptr;
   if (needs_packed_b || pack_a) {
-    const size_t b_items = needs_packed_b ? static_cast<size_t>(most_columns * most_depth) : 0;
-    packed_b = reinterpret_cast<T*>(thread_scratch((b_items + static_cast<size_t>(kRows * most_depth)) * sizeof(T)));
+    const int64_t b_items = needs_packed_b ? most_columns * most_depth : 0, a_items = pack_a ? spaced(most_depth, std::min(kBlockRows, m1 - m0) + kRows) : 0;
+    packed_b = reinterpret_cast<T*>(thread_scratch(static_cast<size_t>(b_items + a_items) * sizeof(T)));
     packed_a = packed_b + b_items;
   }
   for (int64_t nb = n0; nb < n1; nb += kBlockColumns<T>) {
     const int64_t columns = std::min(kBlockColumns<T>, n1 - nb);
     for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
       const int64_t depth = std::min(kTileDepth, g.k - kb);
-      const bool accumulate = g.accumulate || kb > 0;
-      const T* b = g.b + kb * g.b_row + nb * g.b_column;
-      const int64_t whole = in_place_b ? columns / kWidth * kWidth : 0;  // columns read in place
-      if (whole < columns) pack_columns(b + whole * g.b_column, g.b_row, g.b_column, depth, columns - whole, packed_b);
-      const int64_t panels = (columns + kWidth - 1) / kWidth, straight = g.c_column == 1 ? columns / kWidth : 0;
-      for (int64_t m = m0, left = (m1 - m0 + kRows - 1) / kRows, rows; m < m1; m += rows, --left) {
-        // Even shares: eight rows are 4 + 4, since tiles of few rows cannot hide the latency of their chains.
-        rows = (m1 - m + left - 1) / left;
-        const T* a = g.a + m * g.a_row + kb * g.a_column;
-        int64_t a_row = g.a_row, a_column = g.a_column;
-        if (pack_a) {
-          for (int64_t k = 0; k < depth; ++k)
-            for (int r = 0; r < rows; ++r) packed_a[k * kRows + r] = a[r * a_row + k * a_column];
-          a = packed_a;
-          a_row = 1;
-          a_column = kRows;
+      const T* in_place = g.b + kb * g.b_row + nb * g.b_column;
+      const Columns<T> b{in_place, packed_b, depth, columns, in_place_b ? columns / kWidth * kWidth : 0, g.b_row};
+      if (b.whole < columns) pack_columns(in_place + b.whole * g.b_column, g.b_row, g.b_column, depth, columns - b.whole, packed_b);
+      for (int64_t mb = m0; mb < m1; mb += kBlockRows) {
+        const Groups<kBytes> groups(std::min(kBlockRows, m1 - mb));
+        const T* rows = g.a + mb * g.a_row + kb * g.a_column;
+        if (pack_a) pack_groups(rows, g.a_row, g.a_column, depth, groups, packed_a);
+        for (int64_t i = 0; i < groups.count; ++i) {
+          const int64_t first = groups.begin[i], count = groups.begin[i + 1] - first;
+          const T* a = pack_a ? packed_a + i * spaced(depth, kRows) : rows + first * g.a_row;
+          strip<T, kBytes>(g, b, count, a, pack_a ? 1 : g.a_row, pack_a ? kRows : g.a_column, g.c + (mb + first) * g.c_row + nb * g.c_column, g.accumulate || kb > 0);
+          if (g.finish && kb + depth == g.k) finish_block<T, kBytes>(g.finish, g.c, g.c_row, mb + first, count, nb, columns);
         }
-        T* c = g.c + m * g.c_row + nb * g.c_column;
-        for (int64_t p = 0, count; p < panels; p += count) {
-          const int64_t n = p * kWidth;
-          const bool direct = n < whole;
-          const T* panel = direct ? b + n : packed_b + (n - whole) * depth;
-          const int64_t panel_row = direct ? g.b_row : kWidth, next = direct ? kWidth : kWidth * depth;
-          T* to = c + n * g.c_column;
-          if (p < straight) {
-            count = std::min(kPanelsAtOnce<kBytes>, (direct ? whole / kWidth : straight) - p);
-            tile_rows<T, kBytes>(rows, count, depth, a, a_row, a_column, panel, panel_row, next, to, g.c_row, kWidth, accumulate, g.subtract);
-          } else {
-            count = 1;
-            const int64_t width = std::min(kWidth, columns - n);
-            T edge[kRows * kWidth];
-            tile_rows<T, kBytes>(rows, 1, depth, a, a_row, a_column, panel, panel_row, 0, edge, kWidth, 0, false, g.subtract);
-            for (int r = 0; r < rows; ++r)
-              for (int64_t j = 0; j < width; ++j) {
-                T* e = to + r * g.c_row + j * g.c_column;
-                *e = accumulate ? *e + edge[r * kWidth + j] : edge[r * kWidth + j];
-              }
-          }
-        }
-        if (g.finish && kb + depth == g.k) finish_block<T, kBytes>(g.finish, g.c, g.c_row, m, rows, nb, columns);
       }
     }
   }
@@ -215,7 +223,7 @@ void gemm_any(Gemm<T> g) {
 // Rows [m0, m1) and panels [p0, p1) of C. A block of A stays in L2 while the panels pass, each panel's piece in L1 while the rows do.
 template <int kBytes>
 SAMPAN_INLINE void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
-  constexpr int64_t kWidth = kTileColumns<float>, kBlockRows = 32 * kTileRows, kRows = kMostTileRows<kBytes>;
+  constexpr int64_t kWidth = kTileColumns<float>, kRows = kMostTileRows<kBytes>;
   const int64_t whole = std::min(p1, g.n / kWidth);
   for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
     const int64_t depth = std::min(kTileDepth, g.k - kb);

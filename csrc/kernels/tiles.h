@@ -127,6 +127,37 @@ SAMPAN_INLINE void tile_panels(int64_t rows, int64_t panels, int64_t depth, cons
   }
 }
 
+constexpr int64_t kBlockRows = 32 * kTileRows;  // of A that are packed at once: with kTileDepth they take 192 KiB of L2
+
+// Rows of tiles as even as they can be: how many groups of up to kMostTileRows.
+template <int kBytes>
+struct Groups {
+  static constexpr int64_t kRows = kMostTileRows<kBytes>;
+  int64_t count, begin[kBlockRows / kRows + 1];
+  explicit Groups(int64_t rows) : count((rows + kRows - 1) / kRows) {
+    for (int64_t i = 0; i <= count; ++i) begin[i] = rows * i / count;
+  }
+};
+
+// From one packed group or panel to the next: a line more than it takes, since multiples of a page would fall on the same few places of the caches.
+constexpr int64_t spaced(int64_t depth, int64_t width) { return (depth + 1) * width; }
+
+// Rows of A as groups [depth][row of the group] that lie spaced(depth, kRows) apart. Where the rows are the contiguous axis, a step of the depth is read as a
+// whole: from one to the next lie whole pages, often.
+template <class T, int kBytes>
+SAMPAN_INLINE void pack_groups(const T* a, int64_t a_row, int64_t a_column, int64_t depth, const Groups<kBytes>& groups, T* to) {
+  constexpr int64_t kRows = Groups<kBytes>::kRows, kL = kLanes<T, kBytes>;
+  const int64_t step = spaced(depth, kRows), whole = a_row == 1 ? groups.count - 2 : 0;  // groups behind which there are rows to read in excess
+  for (int64_t k = 0; k < depth; ++k, a += a_column, to += kRows) {
+    int64_t i = 0;
+    // Numbers in excess are overwritten by the next step's.
+    for (; i < whole; ++i)
+      for (int64_t r = 0; r < kRows; r += kL) store(to + i * step + r, load<T, kBytes>(a + groups.begin[i] + r));
+    for (; i < groups.count; ++i)
+      for (int64_t m = groups.begin[i], r = 0; m < groups.begin[i + 1]; ++m, ++r) to[i * step + r] = a[m * a_row];
+  }
+}
+
 // B [depth, columns] into panels of kTileColumns, the last one filled up with zeros.
 template <class T>
 SAMPAN_INLINE void pack_columns(const T* b, int64_t b_row, int64_t b_column, int64_t depth, int64_t columns, T* to) {
