@@ -30,10 +30,16 @@ _COLUMN_LANES = 64
 
 @dataclass(eq=False)
 class Group:
-    """Ops of one kernel. ``dims``: the domain's axis for every axis of every value; ``reduced``: what its reductions reduce."""
+    """Ops of one kernel.
+
+    ``dims``: the domain's axis for every axis of every value, by the value's id; ``operand_dims``: for every axis of what a reduction reads, by the id of
+    its result. The domain itself says nothing of those: a merged group has reductions whose operands have its axes in another order or rank.
+    ``reduced``: what its reductions reduce.
+    """
 
     ops: list[Op] = field(default_factory=list)
     dims: dict[int, Dims] = field(default_factory=dict)
+    operand_dims: dict[int, Dims] = field(default_factory=dict)
     shape: tuple[int, ...] = ()
     domain: Dims = ()
     reduced: frozenset[Axis] | None = None
@@ -211,6 +217,7 @@ class Grouping:
         group.ops.append(op)
         out = op.outputs[0]
         if PRIMITIVES[op.name].family == "reduce":
+            group.operand_dims[id(out)] = dims
             reduced = _reduced_axes(op, dims)
             axes = op.attributes["axes"]
             if reduced:
@@ -278,26 +285,29 @@ class Grouping:
             return None
         if self._would_cycle_merged(unit, other, op):
             return None
-        moved = {key: tuple(None if x is None else renamed[x] for x in dims) for key, dims in b.dims.items()}
-        joined = a.dims | moved
-        if not self._reads_agree(a, a.domain, joined, unit, other) or not self._reads_agree(
-            b, tuple(None if x is None else renamed[x] for x in b.domain), joined, unit, other
-        ):
+        moved, moved_operands = (
+            {key: tuple(None if x is None else renamed[x] for x in dims) for key, dims in known.items()}
+            for known in (b.dims, b.operand_dims)
+        )
+        joined, operands = a.dims | moved, a.operand_dims | moved_operands
+        if not all(self._reads_agree(group, joined, operands, unit, other) for group in (a, b)):
             return None
-        a.dims.update(moved)
+        a.dims, a.operand_dims = joined, operands
         a.ops += b.ops
         self._replace(other, unit)
         return unit
 
-    def _reads_agree(self, group: Group, domain: Dims, joined: Mapping[int, Dims], unit: Unit, other: Unit) -> bool:
+    def _reads_agree(
+        self, group: Group, joined: Mapping[int, Dims], operands: Mapping[int, Dims], unit: Unit, other: Unit
+    ) -> bool:
         """Whether all that the group read of the two units, when they were apart, is where the joined group has it."""
         for op in group.ops:
             if PRIMITIVES[op.name].family == "view":
                 continue
             for v in op.inputs:
-                if id(v) in joined or self.unit_of.get(id(v)) not in (unit, other):
+                if self.unit_of.get(id(v)) not in (unit, other):
                     continue
-                dims = domain if PRIMITIVES[op.name].family == "reduce" else joined[id(op.outputs[0])]
+                dims = (operands if PRIMITIVES[op.name].family == "reduce" else joined)[id(op.outputs[0])]
                 base = view_base(v, plain_indices(dims))
                 if base is None or id(base[0]) in self._closed or base[1] != plain_indices(joined.get(id(base[0]), ())):
                     return False

@@ -189,7 +189,7 @@ class _Tracer:
     def _reduce(self, op: Op, indices: Indices) -> int:
         source, kind = op.inputs[0], op.name.removeprefix("reduce_")
         axes = op.attributes["axes"]
-        dims = self.group.dims.get(id(source), self.group.domain)
+        dims = self.group.operand_dims[id(op.outputs[0])]
         inner = tuple((dims[k], 0, 1) if k in axes else i for k, i in enumerate(indices))
         value = self.emit(source, inner)
         if all(dims[k] is None for k in axes):

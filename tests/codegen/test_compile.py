@@ -118,6 +118,30 @@ def test_a_value_and_its_transpose_do_not_share_a_domain():
     check(lambda x: p.add(p.exp(x), p.transpose(p.exp(x), (1, 0))), real(30, 30))
 
 
+def test_a_joined_kernel_reads_each_reductions_operand_by_its_own_axes():
+    def centred(x, y):
+        columns = p.sub(y, p.broadcast_to(p.reduce_sum(y, (0,)), y.shape))
+        return p.add(p.sub(x, p.broadcast_to(p.reduce_sum(x, (1,)), x.shape)), p.transpose(columns, (1, 0)))
+
+    check(centred, real(40, 40), real(40, 40)[::-1])
+
+    def in_other_ranks(x, y):
+        part = p.slice_(p.reshape(x, (6, 1, 8)), (0, 0, 4), (6, 1, 4), (1, 1, 1))
+        part = p.sub(part, p.broadcast_to(p.reduce_max(part, (2,)), part.shape))
+        return p.mul(p.reshape(part, (6, 4)), p.sub(y, p.broadcast_to(p.reduce_max(y, (1,)), y.shape)))
+
+    check(in_other_ranks, real(6, 8), real(6, 4))
+
+
+def test_kernels_that_read_each_others_values_along_other_axes_are_not_joined():
+    def function(x):
+        first = p.tanh(p.sub(x, p.broadcast_to(p.reduce_max(x, (1,)), x.shape)))
+        turned = p.add(p.transpose(first, (1, 0)), x)
+        return p.mul(p.sub(turned, p.broadcast_to(p.reduce_max(turned, (1,)), x.shape)), first)
+
+    check(function, real(5, 5))
+
+
 def test_two_reductions_along_different_axes():
     check(lambda x: p.reduce_max(p.reduce_sum(p.mul(x, x), (1,)), (0,)), real(50, 60))
 

@@ -156,6 +156,68 @@ class Case:
     )
 
 
+class Square(Case):
+    """Programs whose values have the same sizes along axes of different meaning: kernels that are joined must not confuse them."""
+
+    size = 5
+
+    def array(self):
+        n = self.size
+        shapes = ((n, n), (n, 1, n), (n,), (n, n, n), (1, n), (n, 1))
+        x = self.rng.uniform(-2, 2, shapes[self.rng.integers(len(shapes))]).astype(self.dtype)
+        return x.transpose(self.rng.permutation(x.ndim)) if self.rng.random() < 0.3 else x
+
+    def body(self, *arguments):
+        values = list(arguments)
+        for _ in range(self.rng.integers(4, 14)):
+            x = values[-1 - int(min(self.rng.exponential(1.5), len(values) - 1))]
+            made = self.steps[self.rng.integers(len(self.steps))](self, x, values)
+            if made is not None and made.numel <= 2000:
+                values.append(made)
+        return tuple(values[-2:])
+
+    def paired(self, x, values):
+        same = [v for v in values if v.numel == x.numel and v is not x]
+        if not same or self.rng.random() < 0.2:
+            return self.binary(x, values)
+        y = p.reshape(same[self.rng.integers(len(same))], x.shape)
+        return self.tame(getattr(p, ("add", "sub", "mul", "maximum")[self.rng.integers(4)])(x, y))
+
+    def centred(self, x, _):
+        if not x.ndim:
+            return None
+        axes = tuple(k for k in range(x.ndim) if self.rng.random() < 0.4) or (int(self.rng.integers(x.ndim)),)
+        y = getattr(p, ("reduce_sum", "reduce_max")[self.rng.integers(2)])(x, axes)
+        if self.rng.random() < 0.3:
+            return p.reshape(y, tuple(n for k, n in enumerate(y.shape) if k not in axes))
+        return self.tame(p.sub(x, p.broadcast_to(y, x.shape)))
+
+    def squeezed(self, x, _):
+        return p.reshape(x, tuple(n for n in x.shape if n != 1))
+
+    def window(self, x, _):
+        if not x.ndim or x.shape[-1] != self.size:
+            return None
+        wide = p.concat([x, self.tame(x)], x.ndim - 1)
+        start = int(self.rng.integers(self.size + 1))
+        return p.slice_(wide, (*(0 for _ in x.shape[1:]), start), x.shape, (1,) * x.ndim)
+
+    steps = (
+        *(Case.unary, Case.constant, Case.transpose, Case.transpose, Case.reshape, Case.softmax, Case.expand),
+        *(paired, paired, paired, centred, centred, centred, squeezed, window),
+    )
+
+
+#: Seeds whose Programs were computed wrongly once, and some more.
+SQUARE_SEEDS = (552, 772, 807, 1058, 1489, 1519, 1842, 2067, 2530, 2968, 3055, 3065, 3103, 3122, 3432, *range(25))
+
+
+@pytest.mark.parametrize("seed", SQUARE_SEEDS)
+def test_joined_kernels_do_not_confuse_axes_of_the_same_size(seed):
+    case = Square(seed, "float32")
+    check(case.body, *(case.array() for _ in range(case.rng.integers(1, 4))))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("seed", range(30))
 def test_random_programs_compile_to_what_the_interpreter_gives(seed, dtype):
