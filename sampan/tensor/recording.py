@@ -6,6 +6,7 @@ numbers: what differs between the two is unknown too.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
@@ -32,6 +33,8 @@ from .variable import PROBES, UNKNOWN, Variable
 #: Numbers that may follow from sizes: of these dtypes, and as many as a tensor has axes.
 _NUMBERS = frozenset({"bool", "int32", "int64", "float32", "float64"})
 _MOST_NUMBERS = 16
+#: What stands for numbers that depend on data where an operator refuses the probes.
+_SMALL_NUMBERS = (1, 2)
 #: Sizes that one unknown size is tried with, where an operator wants it to be known.
 _MOST_GUESSES = 8
 #: An input's sizes under either probe.
@@ -286,20 +289,28 @@ class Recorder(Builder):
 
         attributes = {}
         listed: set[int] = set()  # in lists of numbers, as sizes are given
+        numbers: set[int] = set()  # tensors that hold numbers
         for name, value in bound.arguments.items():
             before = len(handles)
-            attributes[name] = map_attribute(value, mark)
-            if isinstance(value, (list, tuple)):
+            is_number = name in function.numbers
+            attributes[name] = map_attribute(value.tolist() if is_number and isinstance(value, np.ndarray) else value, mark)
+            if is_number:
+                numbers.update(range(before, len(handles)))
+            elif isinstance(value, (list, tuple)):
                 listed.update(range(before, len(handles)))
         if not handles or not function.takes(attributes):
             return function.function(*args, **kwargs)
         inputs = [self.operand(v) for v in handles]
+        if function.rule is not None:
+            bound.arguments.update(map_attribute(attributes, lambda v: inputs[v.index] if isinstance(v, Operand) else v))
         if function.rule is not None and function.rule(*bound.args, **bound.kwargs) is not None:
             attributes[DYNAMIC] = 0
         else:
-            sizes = tuple(k for k, v in enumerate(inputs) if v.is_derived and (v.weak or k in listed))
+            sizes = tuple(k for k, v in enumerate(inputs) if k in numbers or (v.is_derived and (v.weak or k in listed)))
             if sizes:
                 attributes[SIZES] = sizes
+            if not all(inputs[k].is_derived for k in numbers):
+                attributes[DYNAMIC] = 0
         op, structure = self._append(function.name, tuple(inputs), attributes)
         outputs = iter(op.outputs)
         result = nest.map_structure(lambda leaf: next(outputs) if isinstance(leaf, Value) else leaf, structure)
@@ -335,8 +346,10 @@ class Recorder(Builder):
         op = Op(name, inputs, attributes, (), (), self.location, self.role)
         is_constant = not _rt.grad_enabled() or all(v.stop_gradient for v in inputs)
         op.outputs = tuple(self._output(op, k, t, is_constant) for k, t in enumerate(types))
+        is_fixed = all(UNKNOWN not in v.sizes and (v.known is None or v.is_fixed) for v in inputs)
         for output, elements in zip(op.outputs, known, strict=True):
             output.known = elements  # type: ignore[attr-defined]
+            output.is_fixed = is_fixed and elements is not None  # type: ignore[attr-defined]
         if None not in known and all(v.is_derived or v.known is None for v in inputs):
             op.attributes = op.attributes | {DERIVED: tuple(k for k, v in enumerate(inputs) if v.known is not None)}
         self.block.ops.append(op)
@@ -366,9 +379,15 @@ class Recorder(Builder):
         Unknown sizes are taken to be free. Where the operator refuses that, they may still be sizes that another operand has, or
         multiples of a number.
         """
+        free = [(v.probe(0), v.probe(1)) for v in inputs]
         try:
-            return self._probed(name, inputs, attributes, [(v.probe(0), v.probe(1)) for v in inputs])
-        except ShapeError as error:
+            return self._probed(name, inputs, attributes, free)
+        except (ShapeError, ArgumentError) as error:
+            if attributes.get(DYNAMIC) is not None:  # the probes stand for numbers too, which may have to be small
+                with contextlib.suppress(ShapeError, ArgumentError):
+                    return self._probed(name, inputs, attributes, free, _SMALL_NUMBERS)
+            if not isinstance(error, ShapeError):
+                raise
             for probes in itertools.chain(_agreeing(inputs), _divisible(inputs, attributes)):
                 try:
                     return self._probed(name, inputs, attributes, probes)
@@ -377,9 +396,14 @@ class Recorder(Builder):
             raise error from None
 
     def _probed(
-        self, name: str, inputs: Sequence[Variable], attributes: dict[str, Any], probes: Sequence[Probes]
+        self,
+        name: str,
+        inputs: Sequence[Variable],
+        attributes: dict[str, Any],
+        probes: Sequence[Probes],
+        numbers: tuple[int, int] = PROBES,
     ) -> tuple[list[Any], list[Any], Any, list[int], int]:
-        """``_types`` when the inputs' sizes are these."""
+        """``_types`` when the inputs' sizes are these, and what depends on data are these numbers."""
         runs = []
         known: list[list[Any]] = []
         needs_two = attributes.get(DYNAMIC) is not None or any(v.probes is not None or v.known is not None for v in inputs)
@@ -388,7 +412,7 @@ class Recorder(Builder):
             values = [scratch.argument(v.dtype, sizes[k], weak=v.weak) for v, sizes in zip(inputs, probes, strict=True)]
             scratch.known = {id(v): i.known[k] for v, i in zip(values, inputs, strict=True) if i.known is not None}
             with scratch.active():
-                result = expand_call(scratch, name, attributes, values, PROBES[k])
+                result = expand_call(scratch, name, attributes, values, numbers[k])
             leaves = [v for v in nest.flatten(result) if isinstance(v, Value)]
             known.append(
                 [constant_of(v, scratch.known) if v.dtype in _NUMBERS and v.numel <= _MOST_NUMBERS else None for v in leaves]

@@ -52,6 +52,7 @@ class RecordedFunction:
 
     rule: its types, when data decides the sizes of its results; None where they do not for these arguments.
     backward: appends its gradient, as the attribute ``BACKWARD`` does for one Op.
+    numbers: its parameters that are numbers, or lists of them, though tensors may hold them.
     """
 
     name: str
@@ -59,6 +60,7 @@ class RecordedFunction:
     signature: inspect.Signature
     rule: TypeRule | None = None
     backward: Callable[..., Any] | None = None
+    numbers: frozenset[str] = frozenset()
 
     @staticmethod
     def takes(value: Any) -> bool:
@@ -131,7 +133,7 @@ def _number_of(expander: Expander, name: str, value: Value, probe: int | None) -
         return as_number(found)
     if probe is None:
         raise IRError(f"{name} depends on data and cannot be compiled")
-    return probe
+    return probe if value.numel == 1 else (probe,) * value.numel
 
 
 def _expand_function(
@@ -151,12 +153,13 @@ def _expand_function(
     arguments = map_attribute(own, lambda v: given[v.index] if isinstance(v, Operand) else v)
     bound = inspect.BoundArguments(function.signature, dict(arguments))  # type: ignore[arg-type]
     try:
-        if function.rule is None or DYNAMIC not in attributes:
-            return function.function(*bound.args, **bound.kwargs)
-        if probe is None:
-            raise IRError(f"{function.name} depends on data and cannot be compiled")
-        types = function.rule(*bound.args, **bound.kwargs)
-        return _of_types(types, probe)
+        if DYNAMIC in attributes:
+            if probe is None:
+                raise IRError(f"{function.name} depends on data and cannot be compiled")
+            types = None if function.rule is None else function.rule(*bound.args, **bound.kwargs)
+            if types is not None:
+                return _of_types(types, probe)
+        return function.function(*bound.args, **bound.kwargs)
     finally:
         expander.keys = None
 
@@ -255,14 +258,28 @@ def decided_by_data(rule: TypeRule) -> Callable[[Callable[..., Any]], Callable[.
     return mark
 
 
-def recordable(name: str, rule: TypeRule | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def takes_numbers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a function some of whose parameters are numbers, or lists of them, though tensors may hold them: see ``recordable``."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(function, "numbers", frozenset(names))  # noqa: B010
+        return function
+
+    return mark
+
+
+def recordable(
+    name: str, rule: TypeRule | None = None, numbers: frozenset[str] = frozenset()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Record calls of the function as one Op of this name wherever a Program is being recorded; elsewhere it runs as it is.
 
     rule: the types of its results, when data decides their sizes: such a function runs at once, between compiled pieces.
+    numbers: parameters that are numbers, or lists of them, though tensors may hold them: those that follow from sizes are known where a piece is compiled;
+    with others the function runs at once.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        recorded = FUNCTIONS[name] = RecordedFunction(name, function, inspect.signature(function), rule)
+        recorded = FUNCTIONS[name] = RecordedFunction(name, function, inspect.signature(function), rule, numbers=numbers)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -57,20 +57,21 @@ def as_number(array: Array) -> Any:
 
 
 def with_sizes(ops: Sequence[Op]) -> list[Op]:
-    """The Ops with those before them that their sizes are computed by, so that a piece knows them while it is compiled."""
-    made = {id(v) for op in ops for v in op.outputs}
-    found: list[Op] = []
+    """The Ops after those of earlier pieces that their sizes are computed by, so that a piece knows them while it is compiled."""
+    own = {id(v) for op in ops for v in op.outputs}
+    seen: set[int] = set()
+    before: list[Op] = []
 
     def add(v: Value) -> None:
-        if id(v) in made or v.op is None:
+        if id(v) in seen or v.op is None:
             return
+        seen.update(id(output) for output in v.op.outputs)
         for k in v.op.attributes.get(DERIVED, ()):
             add(v.op.inputs[k])
-        made.update(id(output) for output in v.op.outputs)
-        found.append(v.op)
+        if id(v) not in own:
+            before.append(v.op)
 
     for op in ops:
         for k in op.attributes.get(SIZES, ()):
             add(op.inputs[k])
-        found.append(op)
-    return found
+    return [*before, *ops]

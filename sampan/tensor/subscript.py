@@ -204,9 +204,14 @@ def _slice(item: slice, size: int, axis: int) -> tuple[int, int, int]:
     return (start if count else 0), count, (step if count else 1)
 
 
-@recordable(
-    "slice_by_data", lambda x, axis, start, stop, step: (x.dtype, [UNKNOWN if k == axis else n for k, n in enumerate(x.shape)])
-)
+def _types_by_data(x: Any, axis: int, *bounds: Any) -> Any:
+    """The type of a slice whose bounds depend on data; None where they follow from sizes."""
+    if all(getattr(v, "is_derived", not isinstance(v, Value)) for v in bounds):
+        return None
+    return x.dtype, [UNKNOWN if k == axis else n for k, n in enumerate(x.shape)]
+
+
+@recordable("slice_by_data", _types_by_data, numbers=frozenset({"start", "stop", "step"}))
 def _slice_by_data(x: Any, axis: int, start: Any, stop: Any, step: Any) -> Any:
     """x[start:stop:step] along an axis, where some of these are tensors."""
     return x[(slice(None),) * axis + (slice(_bound(start, "start"), _bound(stop, "stop"), _bound(step, "step")),)]

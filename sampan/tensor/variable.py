@@ -52,6 +52,8 @@ class Variable(Value):
         self.recorder: Any = None
         #: Its elements under either probe, where they follow from the sizes of tensors alone.
         self.known: tuple[Any, Any] | None = None
+        #: Whether they follow from known sizes only, so that every run has them.
+        self.is_fixed = False
         if probes is None and UNKNOWN in self.sizes:
             first, second = (tuple(p if n == UNKNOWN else n for n in self.sizes) for p in PROBES)
             probes = first, second

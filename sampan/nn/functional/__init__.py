@@ -24,7 +24,8 @@ from .sequences import *  # noqa: E402, F403
 
 for _name, _value in list(globals().items()):
     if isinstance(_value, FunctionType) and _value.__module__.startswith(__name__ + "."):
-        globals()[_name] = recordable(f"nn.functional.{_name}", getattr(_value, "data_rule", None))(explained(_value))
+        _rule, _numbers = getattr(_value, "data_rule", None), getattr(_value, "numbers", frozenset())
+        globals()[_name] = recordable(f"nn.functional.{_name}", _rule, _numbers)(explained(_value))
 
 __all__ = ["diag_embed", "flash_attention", "tanh", "tanh_"]
 __all__ += [

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ...tensor import OPS, Tensor
+from ...tensor.replay import takes_numbers
 
 
 def integers(name: str, parameter: str, value: Any) -> list[int]:
@@ -20,6 +21,7 @@ def integers(name: str, parameter: str, value: Any) -> list[int]:
     return [int(v) for v in values]
 
 
+@takes_numbers("pad")
 def pad(
     x: Tensor,
     pad: Any,
@@ -73,6 +75,7 @@ def pad(
     return OPS["pad_axes"](x, tuple(low), tuple(high), mode, value)
 
 
+@takes_numbers("padding")
 def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """An image [N, C, H, W] with [left, right, top, bottom] zeros around it."""
     if data_format not in ("NCHW", "NHWC"):
@@ -82,4 +85,4 @@ def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | No
     return pad(x, padding, data_format=data_format)
 
 
-__all__ = ["integers", "pad", "zeropad2d"]
+__all__ = ["pad", "zeropad2d"]

@@ -9,6 +9,7 @@ from ...base.kinds import Counts, Format1D, Format2D, Format3D, Fraction, Output
 from ...tensor import OPS, Tensor
 from ...tensor.explained import explained
 from ...tensor.random import default_generator
+from ...tensor.replay import takes_numbers
 from .padding import integers
 
 
@@ -46,6 +47,7 @@ def _unpool(
     return OPS["max_unpool"](x, indices, tuple(sizes), is_last)
 
 
+@takes_numbers("output_size")
 @explained
 def max_unpool1d(
     x: Tensor,
@@ -70,6 +72,7 @@ def max_unpool1d(
     return _unpool(1, x, indices, kernel_size, stride, padding, data_format, output_size)
 
 
+@takes_numbers("output_size")
 @explained
 def max_unpool2d(
     x: Tensor,
@@ -93,6 +96,7 @@ def max_unpool2d(
     return _unpool(2, x, indices, kernel_size, stride, padding, data_format, output_size)
 
 
+@takes_numbers("output_size")
 @explained
 def max_unpool3d(
     x: Tensor,

@@ -10,6 +10,7 @@ import numpy as np
 from ...base.errors import ArgumentError, ShapeError, message
 from ...tensor import OPS, Tensor, to_tensor
 from ...tensor.explained import explained
+from ...tensor.replay import takes_numbers
 from .padding import integers
 
 _MODES = {"nearest": (3, 4, 5), "linear": (3,), "bilinear": (4,), "trilinear": (5,), "bicubic": (4,), "area": (3, 4, 5)}
@@ -45,6 +46,7 @@ def _target(x: Tensor, is_last: bool, size: Any, scale_factor: Any, recompute: b
     return sizes, [1.0 / f for f in factors]
 
 
+@takes_numbers("size", "scale_factor")
 def interpolate(
     x: Tensor,
     size: Any = None,
@@ -166,6 +168,7 @@ def _antialiasing_weights(length: int, size: int, step: float, mode: str) -> np.
     return (weights / weights.sum(1, keepdims=True)).astype("float32")
 
 
+@takes_numbers("size", "scale_factor")
 @explained
 def upsample(
     x: Tensor,
@@ -181,6 +184,7 @@ def upsample(
     return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format)
 
 
+@takes_numbers("out_shape")
 def affine_grid(theta: Tensor, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:
     """The places [N, H, W, 2] (or [N, D, H, W, 3]) that affine maps send a regular grid to, for ``grid_sample``.
 

@@ -10,10 +10,15 @@ from ...base.errors import ArgumentError, ArgumentTypeError, DTypeError, IndexRa
 from ...tensor import OPS, Tensor, share_array
 from ...tensor.functions import dtype_name
 from ...tensor.random import default_generator
-from ...tensor.replay import decided_by_data
+from ...tensor.replay import decided_by_data, takes_numbers
 
 
-@decided_by_data(lambda x, num_classes=-1, name=None: ("float32", (*x.shape, -1)) if num_classes == -1 else None)
+@takes_numbers("num_classes")
+@decided_by_data(
+    lambda x, num_classes=-1, name=None: (
+        ("float32", (*x.shape, -1)) if isinstance(num_classes, int) and num_classes == -1 else None
+    )
+)
 def one_hot(x: Tensor, num_classes: int = -1, name: str | None = None) -> Tensor:
     """float32 [..., num_classes]: 1 at each id, 0 elsewhere.
 
@@ -40,6 +45,7 @@ def one_hot(x: Tensor, num_classes: int = -1, name: str | None = None) -> Tensor
     return OPS["one_hot"](x, num_classes)
 
 
+@takes_numbers("maxlen")
 @decided_by_data(
     lambda x, maxlen=None, dtype="int64", name=None: (
         (dtype_name("sequence_mask", dtype), (*x.shape, -1)) if maxlen is None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from types import BuiltinMethodType, FunctionType, MethodType
@@ -18,6 +19,7 @@ from ...ir.program import Value
 from ..autograd import PyLayer, PyLayerContext
 from ..build import OPS
 from ..python_layers import record_python_layer
+from ..variable import Variable
 from . import journal, numbers
 from .blocks import around, current
 from .branches import choose, located
@@ -47,6 +49,31 @@ def truth(value: Any) -> Any:
         return bool(value)
     _require_one_element(value, "has no single truth value", "use .any() or .all()")
     return numbers.cast(value, bool)
+
+
+class LoopTest:
+    """While it is entered, the test of a loop is evaluated: what holds in its first round says nothing of the others."""
+
+    _thread = threading.local()
+
+    def __enter__(self) -> None:
+        self._thread.depth = getattr(self._thread, "depth", 0) + 1
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.depth -= 1
+
+    @classmethod
+    def is_entered(cls) -> bool:
+        """Whether this thread evaluates one."""
+        return getattr(cls._thread, "depth", 0) > 0
+
+
+def decided(value: Any) -> Any:
+    """``truth(value)``, as a bool where known sizes decide it."""
+    holds = truth(value)
+    if isinstance(holds, Variable) and holds.is_fixed and holds.known is not None and not LoopTest.is_entered():
+        return bool(holds.known[0].item())
+    return holds
 
 
 def _require_one_element(value: Any, what: str, fix: str) -> None:

@@ -10,7 +10,7 @@ from ...base.errors import ConversionError
 from . import branches, exits, iteration, journal, loops
 from .blocks import current
 from .branches import State, located
-from .calls import as_symbolic, call, readable_dtype, readable_shape, truth
+from .calls import LoopTest, as_symbolic, call, decided, readable_dtype, readable_shape, truth
 from .exits import Exit
 from .functions import block_owners, set_helpers
 from .iteration import Symbolic
@@ -88,7 +88,7 @@ class Helpers:
 
     def branch(self, number: int, test: Any, body: Block | None, orelse: Block | None, cells: Callable[[], Any]) -> Exit | None:
         """``if test: body`` ``else: orelse``."""
-        holds = truth(test)
+        holds = decided(test)
         if not is_symbolic(holds):
             return run(body if holds else orelse)  # type: ignore[no-any-return]
         return branches.record(self.sites[number], holds, lambda: run(body), lambda: run(orelse), State(cells))
@@ -119,9 +119,9 @@ class Helpers:
     ) -> Exit | None:
         """``while test: body`` ``else: orelse``."""
         while True:
-            holds = truth(run(test))
+            holds = _loop_test(test)
             if is_symbolic(holds):
-                return self._recorded(number, holds, body, orelse, State(cells), test=lambda: truth(run(test)))
+                return self._recorded(number, holds, body, orelse, State(cells), test=lambda: _loop_test(test))
             if not holds:
                 return run(orelse)  # type: ignore[no-any-return]
             exit = run(body)
@@ -175,7 +175,7 @@ class Helpers:
             return loops.finish(self.sites[number], left, None, State(cells))
         state = State(cells)
         before = state.read()
-        check = lambda: truth(run(test))  # noqa: E731
+        check = lambda: _loop_test(test)  # noqa: E731
         try:
             runs = branches.choose(left.code == 0, check, lambda: False, "the condition of a loop")
             return self._recorded(number, runs, body, orelse, state, exit=left, test=check)
@@ -219,7 +219,7 @@ class Helpers:
     @staticmethod
     def check(test: Any, told: Callable[[], Any] | None) -> None:
         """``assert test, told()``."""
-        holds = truth(test)
+        holds = decided(test)
         if is_symbolic(holds):
             if branches.is_trying():
                 raise located(
@@ -291,13 +291,13 @@ class Helpers:
     @staticmethod
     def negate(value: Any) -> Any:
         """``not value``."""
-        holds = truth(value)
+        holds = decided(value)
         return branches.choose(holds, lambda: False, lambda: True, "`not`") if is_symbolic(holds) else not holds
 
     @staticmethod
     def choose(test: Any, body: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
         """``body() if test else orelse()``."""
-        holds = truth(test)
+        holds = decided(test)
         if is_symbolic(holds):
             return branches.choose(holds, lambda: run(body), lambda: run(orelse), "`a if test else b`")
         return run(body if holds else orelse)
@@ -345,9 +345,14 @@ class _Rounds:
             yield None
 
 
+def _loop_test(test: Callable[[], Any] | None) -> Any:
+    with LoopTest():
+        return truth(run(test))
+
+
 def _connected(goes_on: bool, is_test: bool, value: Any, others: tuple[Callable[[], Any], ...]) -> Any:
     for k, other in enumerate(others):
-        holds = truth(value)
+        holds = decided(value)
         if is_symbolic(holds):
             rest = others[k:]
 
@@ -372,7 +377,7 @@ def _compared(signs: list[str], left: Any, others: tuple[Callable[[], Any], ...]
     found = _COMPARISONS[signs[0]](left, middle)
     if len(signs) == 1:
         return found
-    holds = truth(found)
+    holds = decided(found)
     if is_symbolic(holds):
         return branches.choose(holds, lambda: _compared(signs[1:], middle, others[1:]), lambda: found, "a chain of comparisons")
     return _compared(signs[1:], middle, others[1:]) if holds else found
