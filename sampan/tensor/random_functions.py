@@ -87,7 +87,7 @@ def log_normal(mean: Any = 1.0, std: Any = 2.0, shape: Any = None, name: str | N
     return OPS["exp"](normal(mean, std, shape))
 
 
-@composed("randperm", rule=lambda n, dtype, *_, **__: (dtype_name("randperm", dtype), (n,)))
+@composed("randperm", rule=lambda n, dtype, *_, **__: (dtype_name("randperm", dtype), (n if isinstance(n, int) else -1,)))
 def randperm(
     n: int,
     dtype: Any = "int64",
@@ -99,6 +99,8 @@ def randperm(
     pin_memory: bool = False,
 ) -> Tensor:
     """The integers 0 to n - 1 in random order."""
+    if isinstance(n, Tensor) and n.size == 1:
+        n = n.item()
     if isinstance(n, bool) or not isinstance(n, int):
         raise ArgumentTypeError(message(f"randperm(): n={n!r}", "it must be an integer"))
     if n < 0:

@@ -298,7 +298,7 @@ class Recorder(Builder):
                 numbers.update(range(before, len(handles)))
             elif isinstance(value, (list, tuple)):
                 listed.update(range(before, len(handles)))
-        if not handles or not function.takes(attributes):
+        if not function.takes(attributes) or (not handles and function.rule is None):
             return function.function(*args, **kwargs)
         inputs = [self.operand(v) for v in handles]
         if function.rule is not None:

@@ -9,7 +9,7 @@ from ...base.kinds import Counts, Format1D, Format2D, Format3D, Fraction, Output
 from ...tensor import OPS, Tensor
 from ...tensor.explained import explained
 from ...tensor.random import default_generator
-from ...tensor.replay import takes_numbers
+from ...tensor.replay import decided_by_data, takes_numbers
 from .padding import integers
 
 
@@ -164,6 +164,22 @@ def _fractional(rank: int, x: Tensor, output_size: Any, kernel_size: Any, random
     return (values, places) if return_mask else values
 
 
+def _drawn_sizes(rank: int) -> Any:
+    """The types of a fractional pool whose windows are drawn; None where ``random_u`` fixes them."""
+
+    def types(
+        x: Any, output_size: Any, kernel_size: Any = None, random_u: Any = None, return_mask: bool = False, name: Any = None
+    ) -> Any:
+        if random_u is not None or len(x.shape) != rank + 2:
+            return None
+        given = output_size if isinstance(output_size, (list, tuple)) else [output_size] * rank
+        shape = (*x.shape[:2], *(n if s is None else s for s, n in zip(given, x.shape[2:], strict=True)))
+        return ((x.dtype, shape), ("int32", shape)) if return_mask else (x.dtype, shape)
+
+    return types
+
+
+@decided_by_data(_drawn_sizes(2))
 @explained
 def fractional_max_pool2d(
     x: Tensor,
@@ -186,6 +202,7 @@ def fractional_max_pool2d(
     return _fractional(2, x, output_size, kernel_size, random_u, return_mask)
 
 
+@decided_by_data(_drawn_sizes(3))
 @explained
 def fractional_max_pool3d(
     x: Tensor,
