@@ -10,6 +10,7 @@ import numpy as np
 from .. import tensor as T
 from ..base.errors import ArgumentError, ShapeError, message
 from ..tensor import Tensor, to_tensor
+from ..tensor.functions import is_tensor
 from .distribution import Distribution, ExponentialFamily, as_tensor, require, sizes, uniform_like, value_like, xlogy
 
 
@@ -202,7 +203,7 @@ class Binomial(Distribution):
 
     def __init__(self, total_count: Any, probs: Any) -> None:
         p = as_tensor("Binomial", "probs", probs)
-        count = total_count if isinstance(total_count, Tensor) else to_tensor(total_count)
+        count = total_count if is_tensor(total_count) else to_tensor(total_count)
         self.total_count, self.probs = T.broadcast_tensors([count, p])
         require("Binomial", "probs", self.probs, _is_probability, "in [0, 1]")
         require("Binomial", "total_count", self.total_count, lambda v: v >= 0, "at least 0")

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from .. import tensor as T
+from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ..tensor import Tensor, to_tensor
-from ..tensor.functions import get_default_dtype, no_grad
+from ..tensor.functions import dtype_name, get_default_dtype, is_tensor, no_grad
+from ..tensor.variable import Variable
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = 0.57721566490153286061
@@ -119,8 +121,8 @@ def sizes(shape: Any) -> list[int]:
 
 def as_tensor(name: str, parameter: str, value: Any) -> Tensor:
     """A parameter as a floating tensor: a number, list or array in the default dtype, a floating tensor as it is."""
-    if isinstance(value, Tensor):
-        return value if value.dtype.kind == "f" else value.astype(get_default_dtype())
+    if is_tensor(value):
+        return value if dtypes.kind(_type_of(value)) == "f" else value.astype(get_default_dtype())  # type: ignore[no-any-return]
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return to_tensor(value)
     if isinstance(value, (Real, list, tuple, np.ndarray)):
@@ -133,14 +135,22 @@ def as_tensor(name: str, parameter: str, value: Any) -> Tensor:
 def as_tensors(name: str, **values: Any) -> list[Tensor]:
     """Parameters as floating tensors of one dtype, broadcast to one shape."""
     found = [as_tensor(name, parameter, value) for parameter, value in values.items()]
-    given = [t for t, value in zip(found, values.values(), strict=True) if isinstance(value, (Tensor, np.ndarray))]
-    dtype = next((t.dtype.name for t in given if t.dtype.name == "float64"), (given or found)[0].dtype.name)
-    found = [t if t.dtype.name == dtype else t.astype(dtype) for t in found]
+    given = [
+        _type_of(t) for t, value in zip(found, values.values(), strict=True) if is_tensor(value) or isinstance(value, np.ndarray)
+    ]
+    dtype = "float64" if "float64" in given else (given or [_type_of(found[0])])[0]
+    found = [t if _type_of(t) == dtype else t.astype(dtype) for t in found]
     return list(T.broadcast_tensors(found)) if any(list(t.shape) != list(found[0].shape) for t in found) else found
 
 
+def _type_of(value: Tensor) -> str:
+    return dtype_name("distribution", value.dtype)
+
+
 def require(name: str, parameter: str, value: Tensor, is_valid: Callable[[Any], Any], wanted: str) -> None:
-    """Raise ArgumentError unless all elements of the parameter are valid."""
+    """Raise ArgumentError unless all elements of the parameter are valid; those of a Program's Variable nobody knows yet."""
+    if isinstance(value, Variable):
+        return
     array = value.numpy().reshape(-1)
     bad = array[~is_valid(array)]
     if bad.size:
@@ -149,9 +159,9 @@ def require(name: str, parameter: str, value: Tensor, is_valid: Callable[[Any], 
 
 def value_like(value: Any, parameter: Tensor) -> Tensor:
     """A value in the dtype of the parameters."""
-    if not isinstance(value, Tensor):
+    if not is_tensor(value):
         return to_tensor(value, parameter.dtype)
-    return value if value.dtype.name == parameter.dtype.name else value.astype(parameter.dtype)
+    return value if _type_of(value) == _type_of(parameter) else value.astype(parameter.dtype)  # type: ignore[no-any-return]
 
 
 def uniform_like(shape: Sequence[int], dtype: Any) -> Tensor:

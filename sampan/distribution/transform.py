@@ -9,7 +9,7 @@ from typing import Any
 from .. import tensor as T
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedError, message
 from ..tensor import OPS, Tensor
-from ..tensor.functions import broadcast_shape
+from ..tensor.functions import broadcast_shape, is_tensor
 
 __all__ = [
     "AbsTransform",
@@ -65,7 +65,7 @@ class Transform:
 
     @staticmethod
     def _checked(name: str, x: Any, rank: int) -> Tensor:
-        if not isinstance(x, Tensor):
+        if not is_tensor(x):
             raise ArgumentTypeError(message(f"{name}(): got a {type(x).__name__}", "it takes a Tensor"))
         if x.ndim < rank:
             raise ShapeError(message(f"{name}(): the value has shape {list(x.shape)}", f"it must have at least {rank} axes"))

@@ -128,6 +128,48 @@ def test_divergences_equal_their_estimate_from_samples(name):
     np.testing.assert_allclose(D.kl_divergence(p, q).numpy(), difference.mean(0), atol=6 * spread + 1e-4)
 
 
+#: What looks at the elements of parameters in Python, to find how many numbers to sum over or whether two counts are equal.
+READS_PARAMETERS = {("Poisson", "entropy"), ("Binomial", "entropy"), ("Binomial", "kl")}
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_parameters_may_be_variables_of_a_program(name):
+    text, kind, other = cases.CASES[name]
+
+    def parts(one, wanted):
+        names = {"D": D, "paddle": paddle, "f": lambda x: paddle.to_tensor(np.array(x, "float32")) * one}
+        law, value = eval(text, names), cases.value_of(paddle, kind)
+        asks = {
+            "mean": lambda: law.mean,
+            "variance": lambda: law.variance,
+            "log_prob": lambda: law.log_prob(value),
+            "entropy": lambda: law.entropy(),
+            "kl": lambda: D.kl_divergence(law, eval(other, names)),
+            "sample": lambda: law.sample([3]),
+        }
+        return {key: asks[key]() for key in wanted}
+
+    def is_there(key):
+        try:
+            parts(paddle.ones([]), [key])
+        except (NotImplementedError, ValueError, AttributeError):
+            return False
+        return True
+
+    has_no = {(name, "kl")} if other is None else set()
+    keys = ["mean", "variance", "log_prob", "entropy", "kl", "sample"]
+    keys = [key for key in keys if (name, key) not in READS_PARAMETERS | has_no and is_there(key)]
+    assert "sample" in keys
+    one = paddle.ones([])
+    paddle.seed(3)
+    wanted = parts(one, keys)
+    converted = paddle.jit.to_static(parts, full_graph=True)
+    paddle.seed(3)
+    found = converted(one, keys)
+    for key, value in wanted.items():
+        np.testing.assert_allclose(found[key].numpy(), value.numpy(), rtol=1e-5, atol=1e-6, err_msg=key)
+
+
 @needs_paddle
 def test_everything_equals_paddles():
     done = subprocess.run([paddle_python(), cases.__file__], capture_output=True, text=True, timeout=120, check=True)
