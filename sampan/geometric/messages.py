@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base.errors import ArgumentError, ArgumentTypeError, IndexRangeError, ShapeError, describe, message
 from ..tensor import OPS, Tensor
+from ..tensor.replay import recordable
 
 
 def _indices(name: str, parameter: str, index: Any, limit: int | None = None) -> np.ndarray[Any, Any]:
@@ -48,6 +49,31 @@ def _choice(name: str, parameter: str, given: Any, known: tuple[str, ...]) -> st
     return str(given)
 
 
+def _row(*shapes: Any) -> tuple[int, ...]:
+    """The shape of a row made of rows of these shapes, -1 where only a run knows."""
+    rank = max(map(len, shapes))
+    sizes = [
+        {n for n in column if n != 1} or {1} for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True)
+    ]
+    return tuple(n.pop() if len(n) == 1 else -1 for n in sizes)
+
+
+def _type_of_received(x: Any, src_index: Any, dst_index: Any, reduce_op: Any, out_size: Any, name: Any) -> Any:
+    rows = x.shape[0] if out_size is None else -1 if not isinstance(out_size, int) else out_size if out_size > 0 else x.shape[0]
+    return x.dtype, (rows, *x.shape[1:])
+
+
+def _type_of_combined(
+    x: Any, y: Any, src_index: Any, dst_index: Any, message_op: Any, reduce_op: Any, out_size: Any, name: Any
+) -> Any:
+    dtype, (rows, *row) = _type_of_received(x, src_index, dst_index, reduce_op, out_size, name)
+    return dtype, (rows, *_row(row, y.shape[1:]))
+
+
+def _type_of_segments(data: Any, segment_ids: Any, name: Any) -> Any:
+    return data.dtype, (-1, *data.shape[1:])
+
+
 _REDUCTIONS, _MESSAGES = ("sum", "mean", "max", "min"), ("add", "sub", "mul", "div")
 
 
@@ -60,6 +86,7 @@ def _received(name: str, rows: Tensor, dst_index: Tensor, out_size: Any, nodes: 
     return OPS["rows_by_index"](rows, dst_index, size, _choice(name, "reduce_op", reduce_op, _REDUCTIONS))
 
 
+@recordable("geometric.send_u_recv", _type_of_received)
 def send_u_recv(
     x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None, name: str | None = None
 ) -> Tensor:
@@ -87,6 +114,7 @@ def send_u_recv(
     return _received("send_u_recv", OPS["gather"](x, src_index), dst_index, out_size, nodes, reduce_op)
 
 
+@recordable("geometric.send_ue_recv", _type_of_combined)
 def send_ue_recv(
     x: Tensor,
     y: Tensor,
@@ -130,6 +158,10 @@ def send_ue_recv(
     return _received("send_ue_recv", combined, dst_index, out_size, nodes, reduce_op)
 
 
+@recordable(
+    "geometric.send_uv",
+    lambda x, y, src_index, dst_index, message_op, name: (x.dtype, (src_index.shape[0], *_row(x.shape[1:], y.shape[1:]))),
+)
 def send_uv(
     x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add", name: str | None = None
 ) -> Tensor:
@@ -169,6 +201,7 @@ def _segments(name: str, data: Tensor, segment_ids: Tensor, how: str) -> Tensor:
     return OPS["rows_by_index"](data, segment_ids, int(ids.max()) + 1 if ids.size else 0, how)
 
 
+@recordable("geometric.segment_sum", _type_of_segments)
 def segment_sum(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """Row k: the sum of the rows of data whose id is k.
 
@@ -188,6 +221,7 @@ def segment_sum(data: Tensor, segment_ids: Tensor, name: str | None = None) -> T
     return _segments("segment_sum", data, segment_ids, "sum")
 
 
+@recordable("geometric.segment_mean", _type_of_segments)
 def segment_mean(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """Row k: the mean of the rows of data whose id is k; zeros where there is none.
 
@@ -201,6 +235,7 @@ def segment_mean(data: Tensor, segment_ids: Tensor, name: str | None = None) -> 
     return _segments("segment_mean", data, segment_ids, "mean")
 
 
+@recordable("geometric.segment_max", _type_of_segments)
 def segment_max(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """Row k: the largest of the rows of data whose id is k, by element; zeros where there is none.
 
@@ -214,6 +249,7 @@ def segment_max(data: Tensor, segment_ids: Tensor, name: str | None = None) -> T
     return _segments("segment_max", data, segment_ids, "max")
 
 
+@recordable("geometric.segment_min", _type_of_segments)
 def segment_min(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """Row k: the smallest of the rows of data whose id is k, by element; zeros where there is none.
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ..tensor import Tensor, to_tensor
+from ..tensor.replay import recordable
 
 
+@recordable("geometric.reindex_graph", lambda x, *_: ((x.dtype, (-1,)),) * 3)
 def reindex_graph(
     x: Tensor,
     neighbors: Tensor,
@@ -43,6 +45,7 @@ def reindex_graph(
     return reindex_heter_graph(x, [neighbors], [count])
 
 
+@recordable("geometric.reindex_heter_graph", lambda x, *_: ((x.dtype, (-1,)),) * 3)
 def reindex_heter_graph(
     x: Tensor,
     neighbors: Sequence[Tensor],

@@ -9,8 +9,19 @@ import numpy as np
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
 from ..tensor import Tensor, to_tensor
 from ..tensor.random_functions import host_generator
+from ..tensor.replay import recordable
 
 
+def _types(row: Any, input_nodes: Any, eids: Any, return_eids: bool) -> Any:
+    """The types of what is sampled, whose sizes only a run knows."""
+    found = ((row.dtype, (-1,)), ("int32", tuple(input_nodes.shape)))
+    return (*found, (eids.dtype, (-1,))) if return_eids else found
+
+
+@recordable(
+    "geometric.sample_neighbors",
+    lambda row, colptr, nodes, size, eids, return_eids, buffer, name: _types(row, nodes, eids, return_eids),
+)
 def sample_neighbors(
     row: Tensor,
     colptr: Tensor,
@@ -48,6 +59,10 @@ def sample_neighbors(
     return _sampled("sample_neighbors", row, colptr, None, input_nodes, sample_size, eids, return_eids)
 
 
+@recordable(
+    "geometric.weighted_sample_neighbors",
+    lambda row, colptr, weight, nodes, size, eids, return_eids, name: _types(row, nodes, eids, return_eids),
+)
 def weighted_sample_neighbors(
     row: Tensor,
     colptr: Tensor,

@@ -129,3 +129,66 @@ def test_wrong_arguments_are_refused():
         geometric.segment_sum(x, index)
     with pytest.raises(ArgumentError, match="outside of the graph"):
         geometric.sample_neighbors(paddle.to_tensor([0]), paddle.to_tensor([0, 1]), paddle.to_tensor([5]))
+
+
+IN_PROGRAMS = {
+    "send_u_recv": lambda x, src, dst: geometric.send_u_recv(x, src, dst, "mean"),
+    "send_u_recv of a size": lambda x, src, dst: geometric.send_u_recv(x, src, dst, out_size=5),
+    "send_u_recv of a size that is computed": lambda x, src, dst: geometric.send_u_recv(x, src, dst, out_size=dst.max() + 2),
+    "send_ue_recv": lambda x, src, dst: geometric.send_ue_recv(x, x[src] * 2, src, dst, "mul", "sum"),
+    "send_ue_recv of numbers": lambda x, src, dst: geometric.send_ue_recv(x, x[src, 0], src, dst, "add", "max"),
+    "send_uv": lambda x, src, dst: geometric.send_uv(x, x[:, :1], src, dst, "sub"),
+    "segment_sum": lambda x, src, dst: geometric.segment_sum(x, dst[:3].sort()),
+    "segment_max": lambda x, src, dst: geometric.segment_max(x * x, dst[:3].sort()),
+}
+
+
+@pytest.mark.parametrize("name", IN_PROGRAMS)
+def test_messages_in_programs_have_eager_modes_values_and_gradients(name):
+    def function(x, src, dst):
+        made = IN_PROGRAMS[name](x + 1, src, dst)
+        return made, (made * made).sum()
+
+    src, dst = paddle.to_tensor(SRC), paddle.to_tensor(DST)
+    found = []
+    for call in (function, paddle.jit.to_static(function, full_graph=True)):
+        x = paddle.to_tensor(X, stop_gradient=False)
+        made, loss = call(x, src, dst)
+        loss.backward()
+        found.append((made.numpy(), x.grad.numpy()))
+    for eager, converted in zip(*found, strict=True):
+        np.testing.assert_allclose(converted, eager, rtol=1e-6)
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            x, *ends = paddle.static.data("x", [3, 3]), *(paddle.static.data(n, [4], "int64") for n in ("src", "dst"))
+            x.stop_gradient = False
+            made, loss = function(x, *ends)
+            assert made.dtype == "float32"
+            assert all(m in (-1, n) for m, n in zip(made.shape, found[0][0].shape, strict=True))
+            fetches = [made, *paddle.static.gradients([loss], [x])]
+        feed = {"x": X, "src": np.array(SRC), "dst": np.array(DST)}
+        results = paddle.static.Executor().run(main, feed=feed, fetch_list=fetches)
+    finally:
+        paddle.disable_static()
+    for eager, static in zip(found[0], results, strict=True):
+        np.testing.assert_allclose(static, eager, rtol=1e-6)
+
+
+def test_sampling_and_renumbering_in_programs():
+    row, colptr = paddle.to_tensor([1, 2, 3, 0, 0, 1]), paddle.to_tensor([0, 3, 4, 5, 6])
+
+    def function(nodes):
+        near, count = geometric.sample_neighbors(row, colptr, nodes, 2)
+        weighted = geometric.weighted_sample_neighbors(row, colptr, paddle.ones([6]), nodes, 1, row, True)
+        return near, count, *geometric.reindex_graph(nodes, near, count), *weighted
+
+    nodes = paddle.to_tensor([0, 2])
+    converted = paddle.jit.to_static(function, full_graph=True)
+    found = []
+    for call in (function, converted):
+        paddle.seed(4)
+        found.append([[t.tolist() for t in call(nodes)] for _ in range(4)])
+    assert found[0] == found[1]
+    assert len({str(f) for f in found[1]}) > 1
