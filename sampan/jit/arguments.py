@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,19 +131,25 @@ def typed_spec(name: str, spec: Any) -> Any:
     return spec
 
 
-def checked_specs(function: str, input_spec: Any, parameters: Sequence[str]) -> dict[str, Any]:
-    """The specs by parameter name."""
+def checked_specs(function: str, input_spec: Any, parameters: Sequence[inspect.Parameter]) -> dict[str, Any]:
+    """The specs by parameter name; those beyond the named parameters are the elements of ``*args``."""
     if input_spec is None:
         return {}
     if not isinstance(input_spec, (list, tuple)):
         raise ArgumentTypeError(
             message(f"to_static(): input_spec is a {type(input_spec).__name__}", "it must be a list of InputSpec")
         )
-    if len(input_spec) > len(parameters):
+    rest = next((k for k, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), len(parameters))
+    if rest < len(parameters):
+        extra = tuple(input_spec[rest:])
+        own = {parameters[rest].name: extra} if extra else {}
+    elif len(input_spec) > len(parameters):
         raise ArgumentError(
             message(
                 f"to_static(): input_spec has {len(input_spec)} items",
-                f"{function}() takes {', '.join(parameters) or 'no arguments'}",
+                f"{function}() takes {', '.join(p.name for p in parameters) or 'no arguments'}",
             )
         )
-    return dict(zip(parameters, input_spec, strict=False))
+    else:
+        own = {}
+    return {p.name: spec for p, spec in zip(parameters[:rest], input_spec, strict=False)} | own

@@ -59,7 +59,7 @@ class StaticFunction:
         functools.update_wrapper(self, function, updated=())
         self._signature = inspect.signature(function)
         self._positional = _positional(self._signature, skip=instance is not None)
-        parameters = list(self._signature.parameters)
+        parameters = list(self._signature.parameters.values())
         self._specs = (
             checked_specs(self.__name__, input_spec, parameters[1:] if instance is not None else parameters)
             if self._is_bindable()
@@ -236,7 +236,7 @@ class StaticFunction:
 
     def concrete_program_specify_input_spec(self, input_spec: Any = None, **_: Any) -> Traced:
         """A recording for arguments that this spec describes; by default the function's own."""
-        parameters = list(self._signature.parameters)[0 if self._instance is None else 1 :]
+        parameters = list(self._signature.parameters.values())[0 if self._instance is None else 1 :]
         specs = self._specs if input_spec is None else checked_specs(self.__name__, input_spec, parameters)
         if not specs and parameters:
             if self._last is not None:

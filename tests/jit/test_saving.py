@@ -292,3 +292,31 @@ def test_tables_of_unknown_sizes_leave_paddles_file_out(tmp_path):
     path, net, x = str(tmp_path / "net"), Windows(), paddle.rand([2, 4, 6, 5])
     paddle.jit.save(net, path, input_spec=[InputSpec([None, 4, None, None])])
     np.testing.assert_array_equal(paddle.jit.load(path)(x).numpy(), net(x).numpy())
+
+
+def test_an_input_spec_describes_further_positional_arguments(tmp_path):
+    class Sum(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.linear = paddle.nn.Linear(2, 3)
+
+        def forward(self, first, *others):
+            total = self.linear(first)
+            for other in others:
+                total = total + self.linear(other)
+            return total
+
+    layer = Sum()
+    layer.eval()
+    spec = InputSpec([None, 2])
+    for count in (1, 3):
+        values = [paddle.rand([4, 2]) for _ in range(count)]
+        wanted = layer(*values).numpy()
+        paddle.jit.save(layer, str(tmp_path / "sum"), input_spec=[spec] * count)
+        np.testing.assert_allclose(paddle.jit.load(str(tmp_path / "sum"))(*values).numpy(), wanted, rtol=1e-6)
+    converted = paddle.jit.to_static(layer, input_spec=[spec] * 3, full_graph=True)
+    np.testing.assert_allclose(converted(*values).numpy(), wanted, rtol=1e-6)
+    with pytest.raises(ValueError, match="others has 3 items"):
+        converted(*values, values[0])
+    with pytest.raises(ValueError, match=r"others_1 has shape \[4, 3\]"):
+        converted(*values[:2], paddle.rand([4, 3]))
