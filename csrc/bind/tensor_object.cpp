@@ -71,14 +71,14 @@ int clear(PyObject* self) {
   return 0;
 }
 
-// Tensor(source=None): another tensor over source's memory, or an empty one. A subclass may take other arguments: its __init__ then fills the empty one.
-PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  Tensor* source = nullptr;
-  if (PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None) {
-    source = unwrap(PyTuple_GET_ITEM(args, 0));
-    if (!source && type == tensor_type) {
-      return PyErr_Format(PyExc_TypeError, "%s() takes a Tensor, not %s; make tensors with to_tensor()", type->tp_name, Py_TYPE(PyTuple_GET_ITEM(args, 0))->tp_name);
-    }
+// Tensor(source=None): another tensor over source's memory, or an empty one; of other arguments its Python side makes one. A subclass may take any: its
+// __init__ then fills the empty one.
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  const bool has_first = PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
+  Tensor* source = has_first ? unwrap(PyTuple_GET_ITEM(args, 0)) : nullptr;
+  if (!source && type == tensor_type && (has_first || (keywords && PyDict_GET_SIZE(keywords) > 0))) {
+    const Owned from_data(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "_from_data"));
+    return from_data ? PyObject_Call(from_data.get(), args, keywords) : nullptr;
   }
   try {
     const int64_t empty = 0;

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import _rt
-from ..base.errors import ArgumentTypeError, message
+from ..base import dtypes
+from ..base.errors import ArgumentTypeError, describe, message
 from ..base.places import Place, missing_device, parse_place
 from ..ops.arguments import dtype_name
 from .build import OPS, attach
+from .creation import to_tensor
 from .explained import explained
 
 Tensor = _rt.Tensor
@@ -97,10 +99,36 @@ def _dtype_method(method: str, name: str) -> Callable[[Any], Any]:
     return convert
 
 
+def _from_data(
+    value: Any, place: Any = None, persistable: bool = False, zero_copy: bool = False, name: str = "", stop_gradient: bool = True
+) -> Tensor:
+    """``Tensor(value)``: a new tensor with a copy of an array, in its dtype, or of a list of numbers, in the default floating dtype.
+
+    Args:
+        value: the data.
+        place: the CPU.
+        persistable: of the tensor.
+        zero_copy: accepted for compatibility.
+        name: of the tensor; made by default.
+        stop_gradient: whether no gradient flows to it.
+    """
+    if not isinstance(value, (np.ndarray, list, tuple, Tensor)):
+        raise ArgumentTypeError(
+            message(f"Tensor(): value is {describe(value)}", "it must be a Tensor, an array or a list", "use to_tensor()")
+        )
+    dtype = dtypes.default_float() if isinstance(value, (list, tuple)) else None
+    made = to_tensor(value, dtype, place, stop_gradient)
+    made.persistable = bool(persistable)
+    if name:
+        made.name = name
+    return made
+
+
 def install_conversions() -> None:
     """Attach the conversions to Tensor, and those of the dtype to symbolic Values."""
     for function in (numpy, cpu, cuda, pin_memory, to):
         setattr(Tensor, function.__name__, explained(function))
+    setattr(Tensor, "_from_data", staticmethod(_from_data))  # noqa: B010 (what the type's own constructor calls)
     attach("type_as", type_as)
     for method, name in DTYPE_METHODS.items():
         attach(method, _dtype_method(method, name))

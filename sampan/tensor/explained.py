@@ -112,7 +112,10 @@ def _checks(function: Callable[..., Any]) -> list[_Check]:
     found = []
     for position, parameter in enumerate(inspect.signature(function).parameters.values()):
         kinds = _kinds(parameter)
-        if kinds:
+        is_label = (
+            parameter.name == "name" and parameter.default is None
+        )  # nothing depends on it, and ported programs write ReLU(True)
+        if kinds and not is_label:
             place = position if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else sys.maxsize
             found.append(_Check(parameter.name, place, parameter.default, kinds))
     return found

@@ -52,3 +52,17 @@ def test_the_name_of_a_sublayer_may_hold_dots():
     assert other.set_state_dict(net.state_dict()) == ([], [])
     with pytest.raises(KeyError, match="contain a dot"):
         net.add_parameter("a.b", None)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.ReLU(True),
+        lambda: nn.LeakyReLU(0.2, True),
+        lambda: nn.Softmax(-1, True),
+        lambda: nn.CrossEntropyLoss(name=3),
+        lambda: nn.AvgPool2D(2, 2, 0, False, True, None, "NCHW", True),
+    ],
+)
+def test_a_layers_name_may_be_anything_since_nothing_depends_on_it(make):
+    assert isinstance(make(), nn.Layer)

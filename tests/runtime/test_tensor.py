@@ -370,10 +370,12 @@ class TestObjects:
         gc.collect()
         assert reference() is None
 
-    def test_the_constructor_takes_tensors_only(self):
+    def test_the_constructor_takes_tensors_and_data(self):
         assert _rt.Tensor().shape == [0]
+        assert _rt.Tensor(None).shape == [0]
+        assert _rt.Tensor([1, 2]).shape == [2]
         with pytest.raises(TypeError, match="to_tensor"):
-            _rt.Tensor([1, 2])
+            _rt.Tensor(object())
 
     def test_reused_objects_start_clean(self):
         tensor = _rt.empty([2], "float32")

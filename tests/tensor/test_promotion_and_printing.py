@@ -259,3 +259,23 @@ def test_shapes_are_lists_that_print_as_sizes():
     assert [*shape, 3] == [1, 2, 3]
     assert repr(shape[:1]) == "paddle.Size([1])"
     assert shape.numel() == 2
+
+
+def test_the_class_makes_a_tensor_of_arrays_and_lists():
+    values = np.array([[1.5, 2.5]])
+    made = paddle.Tensor(values)
+    assert made.dtype == paddle.float64
+    values[0, 0] = 9
+    assert made.tolist() == [[1.5, 2.5]]
+    assert made.stop_gradient
+    assert paddle.Tensor([1, 2]).dtype == paddle.float32
+    assert paddle.Tensor(value=np.array([1], "int32")).dtype == paddle.int32
+    other = paddle.Tensor(values, place=paddle.CPUPlace(), persistable=True, name="mine", stop_gradient=False)
+    assert (other.persistable, other.name, other.stop_gradient) == (True, "mine", False)
+    assert paddle.Tensor().shape == [0]
+    assert paddle.Tensor(paddle.ones([2])).tolist() == [1, 1]
+    for wrong in ("a", 3.0, {}):
+        with pytest.raises(TypeError, match=r"(?s)Tensor\(\): value is .*to_tensor"):
+            paddle.Tensor(wrong)
+    with pytest.raises(TypeError, match="dtyp"):
+        paddle.Tensor(values, dtyp="float32")
