@@ -66,3 +66,18 @@ def test_the_name_of_a_sublayer_may_hold_dots():
 )
 def test_a_layers_name_may_be_anything_since_nothing_depends_on_it(make):
     assert isinstance(make(), nn.Layer)
+
+
+def test_an_embedding_takes_the_positional_arguments_of_earlier_versions():
+    twos = paddle.ParamAttr(initializer=nn.initializer.Constant(2.0))
+    for is_sparse in (False, True):
+        layer = nn.Embedding(5, 3, None, is_sparse, twos, None)
+        assert (layer.weight.numpy() == 2).all()
+        layer(paddle.to_tensor([1])).sum().backward()
+        assert layer.weight.grad.is_selected_rows() is is_sparse
+    assert nn.Embedding(5, 3, None, 1.5, 1.0)(paddle.to_tensor([1])).shape == [1, 3]
+    for norm_type, error in ((0, ValueError), (twos, TypeError)):
+        with pytest.raises(error, match=r"Embedding\(\): norm_type is "):
+            nn.Embedding(5, 3, None, 1.5, norm_type)
+    with pytest.raises(ValueError, match=r"Embedding\(\): max_norm is -1"):
+        nn.Embedding(5, 3, None, -1)

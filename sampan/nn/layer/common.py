@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Literal
 
-from ...base.errors import ArgumentError, message
+from ...base.errors import ArgumentError, ArgumentTypeError, describe, message
 from ...base.kinds import Count, Counts, Format2D, Format3D, NotNegative, Positive, Probability, Size, Sizes
 from ...tensor import OPS, Tensor
 from ...tensor.functions import in_dynamic_mode, no_grad
@@ -78,8 +79,8 @@ class Embedding(Layer):
         num_embeddings: Count,
         embedding_dim: Count,
         padding_idx: int | None = None,
-        max_norm: Positive | None = None,
-        norm_type: Positive = 2.0,
+        max_norm: Positive | Literal[False, True] | None = None,
+        norm_type: Any = 2.0,
         *args: Any,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
@@ -93,6 +94,10 @@ class Embedding(Layer):
         super().__init__(dtype=dtype or "float32")
         if isinstance(max_norm, bool):  # Paddle before 3.3 took `sparse` here, and the weight's attribute after it
             sparse, weight_attr, max_norm, norm_type = max_norm, norm_type if norm_type != 2.0 else weight_attr, None, 2.0
+        if not isinstance(norm_type, Real) or not norm_type > 0:
+            raise (ArgumentError if isinstance(norm_type, Real) else ArgumentTypeError)(
+                message(f"Embedding(): norm_type is {describe(norm_type)}", "it must be a number above 0")
+            )
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ArgumentError(
                 message(f"Embedding: padding_idx={padding_idx}", f"it must be in [{-num_embeddings}, {num_embeddings - 1}]")
