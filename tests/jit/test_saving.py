@@ -320,3 +320,27 @@ def test_an_input_spec_describes_further_positional_arguments(tmp_path):
         converted(*values, values[0])
     with pytest.raises(ValueError, match=r"others_1 has shape \[4, 3\]"):
         converted(*values[:2], paddle.rand([4, 3]))
+
+
+def test_numbers_of_known_sizes_are_written_for_paddle(tmp_path):
+    class Net(paddle.nn.Layer):
+        def forward(self, x):
+            height, width = paddle.shape(x)[2], paddle.shape(x)[3]
+            x = paddle.nn.functional.pad(x, [0, 3 - width % 3])
+            x = paddle.nn.functional.interpolate(x, size=[height * 2, 6])
+            return x.reshape([paddle.shape(x)[0], -1, (width + 2) // 2, 3])
+
+    net = Net()
+    path = str(tmp_path / "net")
+    paddle.jit.save(net, path, input_spec=[InputSpec([2, 3, 4, 7])])
+    assert (tmp_path / "net.pdmodel").exists()
+    x = paddle.rand([2, 3, 4, 7])
+    paddle.enable_static()
+    try:
+        executor = paddle.static.Executor()
+        program, feeds, fetches = paddle.static.load_inference_model(path, executor)
+        (found,) = executor.run(program, feed={feeds[0]: x.numpy()}, fetch_list=fetches)
+    finally:
+        paddle.disable_static()
+    np.testing.assert_allclose(found, net(x).numpy(), rtol=1e-6)
+    np.testing.assert_allclose(paddle.jit.load(path)(x).numpy(), net(x).numpy(), rtol=1e-6)

@@ -81,3 +81,11 @@ def test_an_embedding_takes_the_positional_arguments_of_earlier_versions():
             nn.Embedding(5, 3, None, 1.5, norm_type)
     with pytest.raises(ValueError, match=r"Embedding\(\): max_norm is -1"):
         nn.Embedding(5, 3, None, -1)
+
+
+@pytest.mark.parametrize("kind", [nn.SimpleRNN, nn.LSTM, nn.GRU])
+def test_flattening_recurrent_parameters_changes_nothing(kind):
+    layer, x = kind(3, 4, num_layers=2), paddle.rand([2, 5, 3])
+    before = layer(x)[0].numpy()
+    layer.flatten_parameters()
+    assert (layer(x)[0].numpy() == before).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from ...base.errors import SampanError, UnsupportedError, message
 from ...ops.define import operator_named
 from ...ops.primitives.core import PRIMITIVES
 from ...tensor.expander import Expander
-from ...tensor.replay import DYNAMIC, FUNCTIONS, PRECISION, expand_call, map_attribute, values_of
+from ...tensor.replay import DYNAMIC, FUNCTIONS, PRECISION, Operand, expand_call, map_attribute, values_of
+from ...tensor.sizes import SIZES, as_number
 from ...tensor.variable import PROBES
 from . import tables, write_control  # noqa: F401  (importing tables fills WRITERS)
 from .emit import Emit, Handle, Writer
@@ -108,6 +110,7 @@ class ProgramWriter:
         missing = [v for v in op.inputs if id(v) not in self.handles]
         if missing:  # an operator before it could not be written
             return
+        op = _with_numbers(op)
         inputs = [self.handles[id(v)] for v in op.inputs]
         results = self._special(op, inputs, writer)
         if results is None:
@@ -185,7 +188,7 @@ class ProgramWriter:
             return self._of_row(op, inputs, emit)
         except (UnsupportedError, TypeError) as error:
             # a TypeError is a size in the place of a number that the row needs to know
-            if isinstance(error, TypeError) and not _has_sizes(op.attributes):
+            if isinstance(error, TypeError) and not _has_sizes(op.attributes) and SIZES not in op.attributes:
                 raise
             del writer.block.operations[before:]
             return None
@@ -325,10 +328,24 @@ class _Expansion:
         expander.keep = lambda definition: definition.name in WRITERS and definition.name != own
         self.arguments = [expander.argument(str(v.dtype), s, weak=v.weak) for v, s in zip(op.inputs, shapes, strict=True)]
         attributes = map_attribute(op.attributes, lambda v: PROBES[number] + (v.offset or 0) if isinstance(v, FromEnd) else v)
+        sources = zip(self.arguments, op.inputs, strict=True)
+        expander.known = {id(a): v.known[number] for a, v in sources if getattr(v, "known", None) is not None}
         with expander.active():
             result = expand_call(expander, op.name, attributes, self.arguments, PROBES[number])
             self.outputs = values_of(expander, attributes, self.arguments, result)
         self.ops = list(expander.block.ops)
+
+
+def _with_numbers(op: Any) -> Any:
+    """The Op with the numbers themselves in the place of Variables that known sizes decide."""
+    places = op.attributes.get(SIZES, ())
+    if not places or not all(getattr(op.inputs[k], "is_fixed", False) for k in places):
+        return op
+    numbers = {k: as_number(op.inputs[k].known[0]) for k in places}
+    attributes = {name: value for name, value in op.attributes.items() if name != SIZES}
+    attributes = map_attribute(attributes, lambda v: numbers.get(v.index, v) if isinstance(v, Operand) else v)
+    inputs = op.inputs if op.name in FUNCTIONS else op.inputs[: len(op.inputs) - len(places)]
+    return replace(op, inputs=inputs, attributes=attributes)
 
 
 def _copied_sizes(op: Any) -> set[int]:

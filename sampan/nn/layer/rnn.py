@@ -185,6 +185,9 @@ class _Stack(LayerList):
                     if getattr(cell, part) is not None:
                         self.add_parameter(f"{part}_l{k}{suffix}", getattr(cell, part))
 
+    def flatten_parameters(self) -> None:
+        """Accepted for compatibility: weights are packed where a Plan needs them so."""
+
     def forward(self, inputs: Tensor, initial_states: Any = None, sequence_length: Tensor | None = None) -> tuple[Tensor, Any]:
         count = self.num_directions
         if initial_states is not None:
