@@ -79,7 +79,7 @@ def test_datasets_put_together():
         (lambda: io.BatchSampler(), ValueError, "neither was given"),
         (lambda: io.BatchSampler("abc", sampler=[1]), ValueError, "both were given"),
         (lambda: io.BatchSampler("abc", batch_size=0), ValueError, "batch_size is 0"),
-        (lambda: io.BatchSampler("abc", batch_size=2.0), ValueError, "batch_size is 2.0"),
+        (lambda: io.BatchSampler("abc", batch_size=2.0), TypeError, "batch_size is 2.0"),
         (lambda: io.BatchSampler("abc", shuffle=3), TypeError, "shuffle is 3"),
         (lambda: io.BatchSampler("abc", drop_last=3), TypeError, "drop_last is 3"),
         (lambda: io.BatchSampler(3), TypeError, "dataset is 3"),
