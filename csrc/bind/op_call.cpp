@@ -175,13 +175,13 @@ bool write_out(const OpObject& op, PyObject* out, PyObject* result) {
   if (!target || !source) return raise_argument_error(op, std::string("out must be shaped like the result and hold Tensors, not ") + Py_TYPE(out)->tp_name), false;
   if (target == source) return true;
   if (!same_shape(*target->layout, *source->layout)) {
-    throw Error(ErrorKind::kShape, std::string(op_name(op)) + ": out is " + layout_text(*target->layout) + ", and the result " + layout_text(*source->layout));
+    throw Error(ErrorKind::kShape, std::string(op_name(op)) + "(): out is " + layout_text(*target->layout) + ", and the result " + layout_text(*source->layout));
   }
   if (target->dtype() != source->dtype()) {
-    throw Error(ErrorKind::kDType, std::string(op_name(op)) + ": out is " + layout_text(*target->layout) + ", and the result " + layout_text(*source->layout));
+    throw Error(ErrorKind::kDType, std::string(op_name(op)) + "(): out is " + layout_text(*target->layout) + ", and the result " + layout_text(*source->layout));
   }
   const bool record = eager_state.grad_enabled && (wants_grad(*target) || wants_grad(*source));
-  if (record) check_rewritable(*target, std::string(op_name(op)) + ": out");
+  if (record) check_rewritable(*target, std::string(op_name(op)) + "(): out");
   copy_into(*target, *source);
   target->storage->version.fetch_add(1, std::memory_order_relaxed);
   if (record) rewrite_history(*target, wants_grad(*source) ? gradient_edge(*source) : Edge());

@@ -90,7 +90,7 @@ void Entry::check_operands(Tensor* const* operands, size_t count) const {
     const Layout& l = *operands[pair.operand]->layout;
     for (int axis = 0; axis < l.rank; ++axis) {
       if (l.strides[axis] || l.shape[axis] <= 1) continue;
-      throw Error(ErrorKind::kValue, op_name + ": " + operand_name(pair.operand) + " (" + layout_text(l) + ") cannot be changed in place: elements along axis " +
+      throw Error(ErrorKind::kValue, op_name + "(): " + operand_name(pair.operand) + " (" + layout_text(l) + ") cannot be changed in place: elements along axis " +
                                          std::to_string(axis) + " share memory. Change a clone() of it.");
     }
   }
@@ -102,7 +102,7 @@ void Entry::check_operands(Tensor* const* operands, size_t count) const {
 }
 
 void Entry::check_inplace(Tensor* const* operands) const {
-  for (const auto& pair : inplace) check_rewritable(*operands[pair.operand], op_name + ": " + operand_name(pair.operand));
+  for (const auto& pair : inplace) check_rewritable(*operands[pair.operand], op_name + "(): " + operand_name(pair.operand));
 }
 
 void run_entry(const Ref<Entry>& entry, Tensor* const* operands, size_t operand_count, Ref<Tensor>* outputs, bool record) {

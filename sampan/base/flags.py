@@ -95,6 +95,8 @@ _kept: dict[str, object] = dict.fromkeys(_PADDLE_ONLY.split())
 def get_flags(flags: str | list[str] | tuple[str, ...]) -> dict[str, object]:
     """The values of the named flags, with or without the ``FLAGS_`` prefix, keyed as they were asked for."""
     asked = [flags] if isinstance(flags, str) else flags
+    if not isinstance(asked, (list, tuple)) or not all(isinstance(n, str) for n in asked):
+        raise TypeError(f"get_flags() takes a name or a list of names, got {flags!r}")
     return {n: _kept[n] if n in _kept else _find(n).value for n in asked}
 
 

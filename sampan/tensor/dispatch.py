@@ -169,18 +169,16 @@ class Dispatcher:
             with paused_collector():  # a large Program is thousands of objects: walking them is up to a fifth of the time
                 return self._entry(args)
         except SampanError as error:
-            name_operator(error, *self._names)
+            name_operator(error, self._name)
             self._add_received(error, args)
             add_user_location(error)
             raise
 
     @property
-    def _names(self) -> list[str]:
-        """What the operator may be called in messages, first as users know it."""
-        if self.definition.title:
-            return [self.definition.title]
+    def _name(self) -> str:
+        """What the operator is called in messages."""
         public = [] if self.is_inplace else [path.rpartition(".")[2] for path in self.definition.api[:1]]
-        return [*dict.fromkeys([*public, self.op.__name__])]
+        return self.definition.title or (public or [self.op.__name__])[0]
 
     def _add_received(self, error: SampanError, args: Sequence[Any]) -> None:
         """Append what was received to an error's text that names none of the tensors."""

@@ -15,6 +15,7 @@ from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describ
 from ..base.kinds import KINDS, Kind, one_of
 from ..ir.program import Value
 from ..ops.define import SPELLINGS
+from .location import begins_with_operator, is_inside_sampan, name_operator
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,12 +42,17 @@ def explained(function: F) -> F:
             spelled = _spelled(function, args, kwargs)
             if spelled is not None:
                 return call(*args, **spelled)
-            if isinstance(error, SampanError) and str(error).startswith(f"{function.__name__}("):
+            if str(error).startswith(f"{function.__name__}("):
                 raise
             text = _misfit(function, args, kwargs)
-            if not text:
+            if text:
+                raise ArgumentTypeError(text) from error
+            if not is_inside_sampan(error):
                 raise
-            raise ArgumentTypeError(text) from error
+            if isinstance(error, SampanError) or begins_with_operator(error):
+                name_operator(error, function.__name__)
+                raise
+            raise _unexpected(error)(_received(function.__name__, function, args, kwargs, error)) from error
 
     return call  # type: ignore[return-value]
 
@@ -87,10 +93,14 @@ def _explained_init(function: F) -> F:
             text = _misfit(function, (self, *args), kwargs, name)
             if text:
                 raise ArgumentTypeError(text) from error
-            refused = ArgumentTypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
-            raise refused(_received(name, function, (self, *args), kwargs, error)) from error
+            raise _unexpected(error)(_received(name, function, (self, *args), kwargs, error)) from error
 
     return init  # type: ignore[return-value]
+
+
+def _unexpected(error: Exception) -> type[SampanError]:
+    """The class for an error of Python's or NumPy's that arguments of the right types brought about."""
+    return ArgumentTypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
 
 
 def _name_of(made: Any) -> str:
@@ -154,8 +164,8 @@ def _spelled(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def _received(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> str:
-    given = list(inspect.signature(function).bind(*args, **kwargs).arguments.items())[1:]
-    shown = ", ".join(f"{parameter} = {describe(value)}" for parameter, value in given)
+    given = inspect.signature(function).bind(*args, **kwargs).arguments
+    shown = ", ".join(f"{parameter} = {describe(value)}" for parameter, value in given.items() if parameter != "self")
     return message(f"{name}(): an argument has a type or value that it does not take", str(error), f"received: {shown}")
 
 

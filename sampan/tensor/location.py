@@ -6,7 +6,12 @@ import os.path
 import re
 import sys
 
+import numpy as np
+
+from ..ops.primitives.core import PRIMITIVES
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_OWN = (_PACKAGE, os.path.dirname(np.__file__))
 
 
 def user_location() -> str:
@@ -25,6 +30,21 @@ def is_called_by_sampan() -> bool:
     return sys._getframe(2).f_code.co_filename.startswith(_PACKAGE)
 
 
+def is_inside_sampan(error: Exception) -> bool:
+    """Whether an error that was caught here comes from sampan, or from NumPy called by it, not from a function of the user's that it called."""
+    trace = error.__traceback__
+    while trace is not None and (
+        trace.tb_frame.f_code.co_filename.startswith(_OWN) or trace.tb_frame.f_code.co_filename.endswith(".pyx")
+    ):
+        trace = trace.tb_next
+    return trace is None
+
+
+def begins_with_operator(error: Exception) -> bool:
+    """Whether the error's text says which operator it is of."""
+    return _HEAD.match(str(error)) is not None
+
+
 def add_user_location(error: Exception) -> None:
     """Append the user's line to the error's text, once."""
     where = user_location()
@@ -32,12 +52,22 @@ def add_user_location(error: Exception) -> None:
         error.args = (f"{error.args[0]}\n  {where}", *error.args[1:])
 
 
-def name_operator(error: Exception, *names: str) -> None:
-    """Put the operator's first name before an error's text that begins with none of its names (or with that of its form without an underscore)."""
+def name_operator(error: Exception, name: str) -> None:
+    """Let an error's text begin with the name that the user called, in the place of those of operators inside of it."""
     text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-    if text and not any(re.match(rf"{re.escape(name.rstrip('_'))}(_?\(|:)", text) for name in names):
-        called = f"{names[0]}()" if names[0].isidentifier() else names[0]
-        error.args = (f"{called}: {text}", *error.args[1:])
+    if not text or re.match(rf"{re.escape(name.rstrip('_'))}(_?\(|:)", text):
+        return
+    joint = ": "
+    while joint == ": " and (head := _HEAD.match(text)):
+        text, joint = text[head.end() :], head["joint"]
+    called = f"{name}()" if name.isidentifier() else name
+    error.args = (f"{called}{joint}{text}", *error.args[1:])
+
+
+#: How texts of operators begin: ``pool(): x is …``, ``exp() does not take …``, ``full(shape, fill_value): …``, ``reshape: …``, ``conv_forward: …``.
+_HEAD = re.compile(
+    r"(?:[a-z_]\w*\([^()]*\)|[a-z][a-z0-9]*_\w+|{})(?P<joint>: | does not take )".format("|".join(map(re.escape, PRIMITIVES)))
+)
 
 
 def user_layer() -> str:

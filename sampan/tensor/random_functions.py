@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _rt
 from ..base import dtypes
-from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
 from ..ir.program import Value
 from ..ops.arguments import dtype_name
 from ..ops.primitives import broadcast_shapes
@@ -26,6 +26,8 @@ def host_generator() -> np.random.Generator:
 
 
 def _array(x: Tensor) -> np.ndarray[Any, Any]:
+    if dtypes.is_complex(x.dtype.name):
+        raise DTypeError(message(f"the tensor is {x.dtype.name}", "it must hold real numbers"))
     array = x.numpy_view()
     return array.astype(np.float32) if x.dtype.name in ("bfloat16", "float16") else array
 
@@ -230,6 +232,7 @@ def poisson(x: Tensor, name: str | None = None) -> Tensor:
 def binomial(count: Tensor, prob: Tensor, name: str | None = None) -> Tensor:
     """How many of ``count`` trials of probability ``prob`` succeed; int64, of the operands' broadcast shape."""
     n, p = _array(require_tensor("binomial", "count", count)), _array(require_tensor("binomial", "prob", prob))
+    broadcast_shapes(n.shape, p.shape)
     _outside("binomial", "count", n, n < 0, "0 or more")
     _outside("binomial", "prob", p, ~((p >= 0) & (p <= 1)), "in [0, 1]")
     return _like(host_generator().binomial(n.astype(np.int64), p), "int64")

@@ -79,6 +79,9 @@ def coalesce(x: SparseTensor, name: str | None = None) -> SparseTensor:
 
 def is_same_shape(x: Any, y: Any) -> bool:
     """Whether the two, sparse or dense, have the same shape."""
+    for name, value in (("x", x), ("y", y)):
+        if not isinstance(value, (SparseTensor, Tensor)):
+            raise ArgumentTypeError(message(f"sparse.is_same_shape(): {name} is {describe(value)}", "it must be a tensor"))
     return list(x.shape) == list(y.shape)
 
 

@@ -156,7 +156,7 @@ class TestOut:
         assert x.grad.tolist() == [2.0, 4.0]
 
     def test_out_of_another_shape_is_an_error(self):
-        with pytest.raises(ValueError, match=r"add: out is float32\[3\], and the result float32\[2\]"):
+        with pytest.raises(ValueError, match=r"add\(\): out is float32\[3\], and the result float32\[2\]"):
             ops.add.op(tensor([1.0, 2.0]), 1.0, out=tensor([0.0] * 3))
 
     def test_out_must_be_a_tensor(self):

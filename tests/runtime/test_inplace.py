@@ -36,7 +36,7 @@ class TestInplace:
 
     def test_a_leaf_that_wants_a_gradient_is_an_error(self):
         x = tensor([1.0], grad=True)
-        with pytest.raises(ValueError, match=r"add_: x, a leaf tensor that wants a gradient.*cannot be changed in place"):
+        with pytest.raises(ValueError, match=r"add_\(\): x, a leaf tensor that wants a gradient.*cannot be changed in place"):
             ops.add_.op(x, tensor([1.0]))
         assert x.tolist() == [1.0]
         was = _rt.set_grad_enabled(False)
@@ -198,7 +198,7 @@ class TestInplaceOnViews:
 
     def test_a_view_of_a_leaf_is_an_error(self):
         x = tensor([1.0, 2.0], grad=True)
-        with pytest.raises(ValueError, match=r"add_: x, a view of a leaf tensor that wants a gradient"):
+        with pytest.raises(ValueError, match=r"add_\(\): x, a view of a leaf tensor that wants a gradient"):
             ops.add_.op(narrow(x, 0, 1), tensor([1.0]))
 
     def test_elements_that_share_memory_are_an_error(self):

@@ -189,3 +189,51 @@ def test_a_layer_of_ones_own_is_explained_where_it_calls_the_frameworks():
 def test_messages_where_no_operator_is_called_by_name(call, text):
     with pytest.raises((TypeError, ValueError), match=re.compile(text, re.DOTALL)):
         call(paddle.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        # an operator inside of another
+        (lambda x: paddle.nn.functional.silu(x.astype("int64")), TypeError, r"silu\(\) does not take int64; it takes floating"),
+        (lambda x: paddle.lcm(x, x), TypeError, r"lcm\(\) does not take float32"),
+        (lambda x: paddle.linalg.pinv(x[0]), ValueError, r"pinv\(\): x is \[3\]; it must hold matrices"),
+        (lambda x: paddle.linalg.corrcoef(x.reshape([1, 3, 3])), ValueError, r"corrcoef\(\): x is \[1, 3, 3\]"),
+        (lambda x: paddle.histogram_bin_edges(x, 4, 5.0, 1.0), ValueError, r"histogram_bin_edges\(\): max \(1.0\) is below min"),
+        (lambda x: paddle.full_like(x, x), ValueError, r"full_like\(\): \[3, 3\] has 9 elements and cannot become \[\]"),
+        (lambda x: paddle.clip_(x > 0, 0, 1), TypeError, r"^clip_?\(\) does not take bool"),
+        # operators that only plain functions call
+        (lambda x: paddle.nn.functional.pad(x, [-2, -2, 0, 0]), ValueError, r"^pad\(\): axis 0 of \[3, 3\] cannot be cut"),
+        (lambda x: paddle.normal([0.0], 1.0), TypeError, r"^normal\(\): mean must be a Tensor"),
+        (lambda x: paddle.nn.functional.scaled_dot_product_attention(x, x, x), ValueError, r"^scaled_dot_product_attention\(\): query"),
+        (lambda x: paddle.nn.functional.rrelu(x.astype("complex64")), TypeError, r"^rrelu\(\) does not take complex64"),
+        (lambda x: paddle.nn.functional.margin_cross_entropy(x[0], x), ValueError, r"^margin_cross_entropy\(\): "),
+        (lambda x: paddle.nn.functional.sequence_mask(x.astype("complex64")), TypeError, r"^sequence_mask\(\) does not take complex64"),
+        # Python's and NumPy's errors
+        (lambda x: paddle.binomial(x, paddle.ones([2])), ValueError, r"^binomial\(\): shapes \[3, 3\] and \[2\] do not broadcast"),
+        (lambda x: paddle.poisson(x.astype("complex64")), TypeError, r"^poisson\(\): the tensor is complex64"),
+        (lambda x: paddle.nn.functional.sparse_attention(x, x, x, x, x), ValueError, r"^sparse_attention\(\): .*received: query = float32\[3, 3\]"),
+        (lambda x: paddle.nn.functional.fractional_max_pool2d(x.reshape([1, 1, 3, 3]), [1, 2, 3]), ValueError, r"^fractional_max_pool2d\(\): output_size"),
+        (lambda x: paddle.nn.utils.clip_grad_norm_(3, 1.0), TypeError, r"^clip_grad_norm_\(\): "),
+        (lambda x: paddle.nn.utils.weight_norm(x), TypeError, r"^weight_norm\(\): "),
+        (lambda x: paddle.incubate.softmax_mask_fuse_upper_triangle([1.0]), TypeError, r"^softmax_mask_fuse_upper_triangle\(\): x is \[1.0\]"),
+        (lambda x: paddle.get_flags(3), TypeError, r"^get_flags\(\)"),
+    ],
+)  # fmt: skip
+def test_messages_begin_with_the_function_that_was_called(call, error, text):
+    with pytest.raises(error, match=re.compile(text, re.DOTALL)):
+        call(paddle.eye(3))
+
+
+def test_an_error_inside_of_a_function_of_ones_own_stays_as_it_is():
+    def distance(a, b):
+        return paddle.concat([a, b[:, :1]], 0).sum(1)
+
+    with pytest.raises(ValueError, match=re.compile(r"^concat\(\): .*in distance", re.DOTALL)):
+        paddle.nn.functional.triplet_margin_with_distance_loss(*[paddle.ones([2, 3])] * 3, distance_function=distance)
+
+    def fails(a, b):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match=r"^'mine'$"):
+        paddle.nn.functional.triplet_margin_with_distance_loss(*[paddle.ones([2, 3])] * 3, distance_function=fails)

@@ -112,7 +112,6 @@ def max_unpool3d(
     return _unpool(3, x, indices, kernel_size, stride, padding, data_format, output_size)
 
 
-@explained
 def lp_pool1d(
     x: Tensor,
     norm_type: Positive,
@@ -127,7 +126,6 @@ def lp_pool1d(
     return OPS["power_pool"](x, 1, float(norm_type), kernel_size, stride, padding, ceil_mode, data_format)
 
 
-@explained
 def lp_pool2d(
     x: Tensor,
     norm_type: Positive,
@@ -147,6 +145,8 @@ def _fractional(rank: int, x: Tensor, output_size: Any, kernel_size: Any, random
     if len(x.shape) != rank + 2:
         raise ShapeError(message(f"{name}(): x has shape {list(x.shape)}", f"it must have {rank + 2} axes"))
     given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * rank
+    if len(given) != rank:
+        raise ArgumentError(message(f"{name}(): output_size={output_size!r}", f"it must be an integer or {rank} of them"))
     sizes = [n if s is None else int(s) for s, n in zip(given, x.shape[2:], strict=True)]
     windows = [0] * rank if kernel_size is None else _per_axis(name, "kernel_size", kernel_size, rank)
     if any(not 1 <= s <= n or w > n for s, n, w in zip(sizes, x.shape[2:], windows, strict=True)):
@@ -158,8 +158,6 @@ def _fractional(rank: int, x: Tensor, output_size: Any, kernel_size: Any, random
         )
     if random_u is None:
         random_u = (default_generator.next_key() % (1 << 53) + 0.5) / (1 << 53)
-    if not 0 < random_u < 1:
-        raise ArgumentError(message(f"{name}(): random_u={random_u}", "it must lie between 0 and 1"))
     values, places = OPS["fractional_max_pool"](x, float(random_u), tuple(sizes), tuple(windows))
     return (values, places) if return_mask else values
 

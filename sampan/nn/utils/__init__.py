@@ -1,5 +1,6 @@
 """``paddle.nn.utils``: gradients clipped in place, parameters as one vector, weights reparameterised."""
 
+from ...tensor.explained import explained
 from .gradients import clip_grad_norm_, clip_grad_value_
 from .vectors import parameters_to_vector, vector_to_parameters
 from .weights import remove_weight_norm, spectral_norm, weight_norm
@@ -13,3 +14,6 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+for _name in __all__:
+    globals()[_name] = explained(globals()[_name])
