@@ -176,7 +176,7 @@ def measure_start(found: list[peers.Peer], threads: int, rounds: int, verbose: b
         for peer in found:
             with tempfile.TemporaryDirectory() as cache:
                 for first in ("cold_s", "warm_s"):
-                    extra = {"FLAGS_kernel_cache_dir": cache} if peer.name == "sampan" else {}
+                    extra = kept_in(cache, peer)
                     answer = ask_once(peer, threads, verbose, cases.LENET, _FIRST_CALLS, extra)
                     answer[first] = answer.pop("first_s", None)
                     record(answer, peer, outcomes)
@@ -185,6 +185,11 @@ def measure_start(found: list[peers.Peer], threads: int, rounds: int, verbose: b
 
 # Where each framework keeps what it compiled, from process to process; JAX keeps nothing.
 _CACHES = {"sampan": "FLAGS_kernel_cache_dir", "torch": "TORCHINDUCTOR_CACHE_DIR"}
+
+
+def kept_in(cache: str, peer: peers.Peer) -> dict[str, str]:
+    """The environment in which the peer keeps what it compiles in this folder."""
+    return {_CACHES[peer.name]: cache} if peer.name in _CACHES else {}
 
 
 def measure_compilation(case: Case, found: list[peers.Peer], threads: int, rounds: int, verbose: bool) -> list[Outcome]:
@@ -197,7 +202,7 @@ def measure_compilation(case: Case, found: list[peers.Peer], threads: int, round
     for _ in range(rounds):
         for peer in found:
             with tempfile.TemporaryDirectory() as cache:
-                extra = {_CACHES[peer.name]: cache} if peer.name in _CACHES else {}
+                extra = kept_in(cache, peer)
                 for key in ("cold_s", "warm_s"):
                     answer = ask_once(peer, threads, verbose, case.name, _MODEL_CALLS, extra)
                     if peer.name == peers.framework_of(peer.name):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, get_args
 
+from .errors import describe, message
+
 # The names that signatures use; to a type checker they are these types.
 Count = int
 Size = int
@@ -51,6 +53,11 @@ class Kind(NamedTuple):
     def fits(self, value: Any) -> bool:
         """Whether the value is of the type and allowed."""
         return self.is_type(value) and (self.is_allowed is None or self.is_allowed(value))
+
+
+def refusal(called: str, name: str, value: Any, kinds: Sequence[Kind]) -> str:
+    """The text for an argument that is of none of these kinds, or not allowed."""
+    return message(f"{called}(): {name} is {describe(value)}", f"it must be {' or '.join(k.wanted for k in kinds)}")
 
 
 def is_integer(value: Any) -> bool:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ..base.errors import ArgumentError, ArgumentTypeError, describe, message
-from ..base.kinds import KINDS
+from ..base.errors import ArgumentError, ArgumentTypeError
+from ..base.kinds import KINDS, refusal
 
 _NAMES: dict[str, str] = {
     "int": """axis0 axis1 axis2 dim1 dim2 blank col decimals diagonal divisor_override hop_length ignore_index ignore_value index k length n n_fft niter
@@ -63,4 +63,4 @@ def checked(operator: str, name: str, kind: str, default: Any, value: Any) -> An
     if name in _WITH_GAPS and isinstance(value, (list, tuple)) and wanted.fits([v for v in value if v is not None]):
         return value
     refused = ArgumentError if wanted.is_type(value) else ArgumentTypeError
-    raise refused(message(f"{operator}(): {name} is {describe(value)}", f"it must be {wanted.wanted}"))
+    raise refused(refusal(operator, name, value, (wanted,)))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .. import _rt
 from ..base.errors import ArgumentError, ArgumentTypeError, SampanError, describe, message
-from ..base.kinds import KINDS, Kind, one_of
+from ..base.kinds import KINDS, Kind, one_of, refusal
 from ..ir.program import Value
 from ..ops.define import SPELLINGS
 from .location import begins_with_operator, is_inside_sampan, name_operator
@@ -137,16 +137,12 @@ def _require(checks: list[_Check], called: str | Callable[[], str], args: tuple[
         if value is default or value is inspect.Parameter.empty or _fits(kinds, value):
             continue
         refused = ArgumentError if any(k.is_type(_plain(value)) for k in kinds) else ArgumentTypeError
-        raise refused(_refusal(called if isinstance(called, str) else called(), name, value, kinds))
+        raise refused(refusal(called if isinstance(called, str) else called(), name, value, kinds))
 
 
 def _fits(kinds: tuple[Kind, ...], value: Any) -> bool:
     """Whether the value is of one of the kinds; what is known only when a Program runs is."""
     return any(k.fits(value) for k in kinds) or isinstance(value, Value) or any(k.fits(_plain(value)) for k in kinds)
-
-
-def _refusal(called: str, name: str, value: Any, kinds: tuple[Kind, ...]) -> str:
-    return message(f"{called}(): {name} is {describe(value)}", f"it must be {' or '.join(k.wanted for k in kinds)}")
 
 
 def _spelled(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -182,7 +178,7 @@ def _misfit(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     for name, value in bound.arguments.items():
         kinds = _kinds(signature.parameters[name])
         if kinds and value is not signature.parameters[name].default and not _fits(kinds, value):
-            return _refusal(called, name, value, kinds)
+            return refusal(called, name, value, kinds)
     return ""
 
 

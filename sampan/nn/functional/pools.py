@@ -7,7 +7,6 @@ from typing import Any
 from ...base.errors import ArgumentError, ShapeError, message
 from ...base.kinds import Counts, Format1D, Format2D, Format3D, Fraction, OutputSizes, Padding, Positive, Sizes
 from ...tensor import OPS, Tensor
-from ...tensor.explained import explained
 from ...tensor.random import default_generator
 from ...tensor.replay import decided_by_data, takes_numbers
 from .padding import integers
@@ -48,7 +47,6 @@ def _unpool(
 
 
 @takes_numbers("output_size")
-@explained
 def max_unpool1d(
     x: Tensor,
     indices: Tensor,
@@ -73,7 +71,6 @@ def max_unpool1d(
 
 
 @takes_numbers("output_size")
-@explained
 def max_unpool2d(
     x: Tensor,
     indices: Tensor,
@@ -97,7 +94,6 @@ def max_unpool2d(
 
 
 @takes_numbers("output_size")
-@explained
 def max_unpool3d(
     x: Tensor,
     indices: Tensor,
@@ -178,7 +174,6 @@ def _drawn_sizes(rank: int) -> Any:
 
 
 @decided_by_data(_drawn_sizes(2))
-@explained
 def fractional_max_pool2d(
     x: Tensor,
     output_size: OutputSizes,
@@ -201,7 +196,6 @@ def fractional_max_pool2d(
 
 
 @decided_by_data(_drawn_sizes(3))
-@explained
 def fractional_max_pool3d(
     x: Tensor,
     output_size: OutputSizes,

@@ -9,7 +9,6 @@ import numpy as np
 
 from ...base.errors import ArgumentError, ShapeError, message
 from ...tensor import OPS, Tensor, to_tensor
-from ...tensor.explained import explained
 from ...tensor.replay import takes_numbers
 from .padding import integers
 
@@ -169,7 +168,6 @@ def _antialiasing_weights(length: int, size: int, step: float, mode: str) -> np.
 
 
 @takes_numbers("size", "scale_factor")
-@explained
 def upsample(
     x: Tensor,
     size: Any = None,
