@@ -169,11 +169,12 @@ class TestBiasAndEpilogue:
         if k:
             a[m // 2, k // 2], a[0, 0] = np.nan, -np.inf
         operands = [bias] * has_bias + [added] * ("add" in epilogue)
-        expected = matmul(a, b, epilogue="linear:1:0")  # loops over the finished product
+        out = np.empty((m, n), np.float32)
+        expected = matmul(a, b, out=out, epilogue="linear:1:0")  # loops over the finished product
         expected = expected + bias if has_bias else expected
         expected = expected + added if "add" in epilogue else expected
         expected = np.maximum(expected, 0) if "relu" in epilogue else expected
-        got = matmul(a, b, *operands, has_bias=has_bias, epilogue=epilogue)
+        got = matmul(a, b, *operands, out=out, has_bias=has_bias, epilogue=epilogue)
         np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
 
