@@ -122,7 +122,7 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
 }
 
 // The project's own code for some convolutions, where oneDNN has none as fast.
-enum class OwnForm { kNone, kWinograd, kProduct, kDirect, kSpread, kDepthwise };
+enum class OwnForm { kNone, kWinograd, kProduct, kWeightsProduct, kDirect, kSpread, kDepthwise };
 
 // A window of one pixel is a product of pixels by channels.
 bool suits_product(const Conv& c) {
@@ -158,6 +158,7 @@ OwnForm own_form(const Conv& c) {
   if (suits_winograd(c.shape, *c.x, *c.out)) return OwnForm::kWinograd;
   if (!lies_channels_last(*c.x) || !lies_channels_last(*c.out)) return OwnForm::kNone;
   if (suits_product(c)) return OwnForm::kProduct;
+  if (suits_weights_product(c.shape, c.direction)) return OwnForm::kWeightsProduct;
   if (suits_depthwise(c.shape, c.direction)) return OwnForm::kDepthwise;
   if (suits_spread(c.shape, c.direction)) return OwnForm::kSpread;
   return suits_direct(c.shape, c.direction) ? OwnForm::kDirect : OwnForm::kNone;
@@ -166,7 +167,7 @@ OwnForm own_form(const Conv& c) {
 size_t own_weight_bytes(const Conv& c, OwnForm form) {
   switch (form) {
     case OwnForm::kWinograd: return winograd_weight_bytes(c.shape);
-    case OwnForm::kProduct: return own_matmul_panel_bytes(weight_matrix(c)->shape[0], weight_matrix(c)->shape[1]);
+    case OwnForm::kProduct: return own_matmul_panel_bytes(*weight_matrix(c));
     case OwnForm::kSpread: return spread_weight_bytes(c.shape);
     case OwnForm::kDepthwise: return depthwise_weight_bytes(c.shape);
     default: return direct_weight_bytes(c.shape, c.direction);
@@ -186,6 +187,7 @@ std::unique_ptr<NativeOp> make_own_weights(const Conv& c, OwnForm form) {
 std::unique_ptr<NativeOp> make_own(const CallReader& call, const NativeCall& given, const Conv& c, OwnForm form, bool packed) {
   if (form == OwnForm::kWinograd) return make_conv_winograd(given, c.shape, c.direction, packed, epilogue_of(call, c));
   if (form == OwnForm::kProduct) return make_conv_product(given, c, packed);
+  if (form == OwnForm::kWeightsProduct) return make_conv_weights_product(given, c.shape, static_cast<bool>(c.bias));
   if (form == OwnForm::kSpread) return make_conv_spread(given, c.shape, packed, epilogue_of(call, c));
   const bool is_depthwise = form == OwnForm::kDepthwise, has_bias = static_cast<bool>(c.bias);
   const bool has_relu = !c.steps.empty() && (c.steps[0].kind == StepKind::kRelu || (is_depthwise && c.steps[0].kind == StepKind::kRelu6));
@@ -303,8 +305,6 @@ std::unique_ptr<NativeOp> make_conv(const NativeCall& given) {
   for (LayoutRef& l : outputs) settle(l);
   if (inputs != given.inputs || outputs != given.outputs) return make_converted(make_conv<direction>, given, inputs, outputs, false);
   if (const OwnForm own = own_form(c); own != OwnForm::kNone) return make_own(call, given, c, own, false);
-  if (direction == ConvDirection::kBackwardWeights && lies_channels_last(*c.x) && lies_channels_last(*c.out) && suits_weights_product(c.shape))
-    return make_conv_weights_product(given, c.shape, static_cast<bool>(c.bias));
   if (direction != ConvDirection::kForward) {
     if (auto op = make_conv_gradient(c)) return op;
   } else if (const auto form = choose_form(c)) {

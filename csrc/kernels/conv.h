@@ -1,5 +1,7 @@
 // What the convolution natives share: the shape of one convolution, checked, whichever of its three directions runs.
 #pragma once
+#include <array>
+
 #include "kernels/epilogue.h"
 
 namespace sampan::kernels {
@@ -12,6 +14,24 @@ struct ConvShape {
   int64_t kernel_size() const { return product(kernel.data(), kernel.data() + kernel.size()); }
   int64_t out_size() const { return product(out.data(), out.data() + out.size()); }
 };
+
+// The spatial axes as three, those that are missing before the others.
+struct ThreeAxes {
+  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
+
+  explicit ThreeAxes(const ConvShape& s) {
+    for (int d = 0; d < s.spatial; ++d) {
+      const size_t from = static_cast<size_t>(d), to = static_cast<size_t>(d + 3 - s.spatial);
+      in[to] = s.in[from], out[to] = s.out[from], kernel[to] = s.kernel[from];
+      stride[to] = s.strides[from], padding[to] = s.padding_low[from], dilation[to] = s.dilations[from];
+    }
+  }
+};
+
+// to[i] = the sum of the copies' entries i, in order, for i in [begin, end); copies lie `step` numbers apart. `to` may be the first copy.
+void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, float* to);
+void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, Half* to);
+void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, BFloat16* to);
 
 // Reads the attributes that all directions have and checks the three shapes against each other. x and out are the forward's.
 ConvShape read_conv_shape(CallReader& call, const Layout& x, const Dims& weight, const Layout& out);

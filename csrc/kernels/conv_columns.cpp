@@ -24,24 +24,14 @@ template <class T>
 class ConvByColumns final : public NativeOp {
  public:
   ConvByColumns(const ConvShape& shape, ConvDirection direction, const Layout& weight, const Layout* bias, size_t operands, Epilogue epilogue)
-      : s_(shape), direction_(direction), w_(strides_of(weight)), operands_(operands), epilogue_(std::move(epilogue)) {
+      : s_(shape), axes_(shape), direction_(direction), w_(strides_of(weight)), operands_(operands), epilogue_(std::move(epilogue)) {
     if (bias) bias_step_ = bias->strides[0];
     channels_ = s_.in_channels / s_.groups;
     filters_ = s_.out_channels / s_.groups;
     taps_ = s_.kernel_size();
     points_ = s_.out_size();
-    for (int d = 0; d < s_.spatial; ++d) in_[d + 3 - s_.spatial] = s_.in[static_cast<size_t>(d)];
-    for (int d = 0; d < s_.spatial; ++d) {
-      const size_t from = static_cast<size_t>(d);
-      const int to = d + 3 - s_.spatial;
-      out_[to] = s_.out[from];
-      kernel_[to] = s_.kernel[from];
-      stride_[to] = s_.strides[from];
-      padding_[to] = s_.padding_low[from];
-      dilation_[to] = s_.dilations[from];
-    }
     is_pointwise_ = taps_ == 1;
-    for (int d = 0; d < 3; ++d) is_pointwise_ = is_pointwise_ && stride_[d] == 1 && in_[d] == out_[d] && padding_[d] == 0;
+    for (int d = 0; d < 3; ++d) is_pointwise_ = is_pointwise_ && axes_.stride[d] == 1 && axes_.in[d] == axes_.out[d] && axes_.padding[d] == 0;
     is_depthwise_ = channels_ == 1 && filters_ == 1;
     tiles_ = std::max<int64_t>(1, (points_ + kTile / 2) / kTile);
     tile_ = (points_ + tiles_ - 1) / tiles_;
@@ -87,7 +77,7 @@ class ConvByColumns final : public NativeOp {
 
   int64_t depth() const { return taps_ * channels_; }
   int64_t part_size() const { return (s_.batch + parts_ - 1) / parts_; }
-  int64_t image_size() const { return in_[0] * in_[1] * in_[2] * s_.in_channels; }
+  int64_t image_size() const { return axes_.in[0] * axes_.in[1] * axes_.in[2] * s_.in_channels; }
 
   void forward(char* const* buffers, T* weights) const {
     const T* x = reinterpret_cast<const T*>(buffers[0]);
@@ -135,7 +125,7 @@ class ConvByColumns final : public NativeOp {
         if (width <= 0) continue;
         T* image = x + n * image_size() + g * channels_ + channel;
         const T* b = weights + g * depth() * filters_ + channel * taps_ * filters_;
-        const int64_t positions = in_[0] * in_[1] * in_[2];
+        const int64_t positions = axes_.in[0] * axes_.in[1] * axes_.in[2];
         for (int64_t i = 0; i < positions && !is_pointwise_; ++i) std::fill_n(image + i * s_.in_channels, width, T{});
         for (int64_t first = 0; first < points_; first += tile_) {
           const int64_t count = std::min(tile_, points_ - first), wide = taps_ * width;
@@ -291,18 +281,18 @@ class ConvByColumns final : public NativeOp {
   Position position(int64_t p) const {
     Position q;
     for (int d = 2; d >= 0; --d) {
-      q.index[d] = p % out_[d];
-      p /= out_[d];
-      q.at[d] = q.index[d] * stride_[d] - padding_[d];
+      q.index[d] = p % axes_.out[d];
+      p /= axes_.out[d];
+      q.at[d] = q.index[d] * axes_.stride[d] - axes_.padding[d];
     }
     return q;
   }
   SAMPAN_INLINE void advance(Position* q) const {
     for (int d = 2; d >= 0; --d) {
-      q->at[d] += stride_[d];
-      if (++q->index[d] < out_[d]) return;
+      q->at[d] += axes_.stride[d];
+      if (++q->index[d] < axes_.out[d]) return;
       q->index[d] = 0;
-      q->at[d] = -padding_[d];
+      q->at[d] = -axes_.padding[d];
     }
   }
 
@@ -311,20 +301,20 @@ class ConvByColumns final : public NativeOp {
   template <class F>
   SAMPAN_INLINE void each_run(const Position& q, F&& fn) const {
     const int64_t at0 = q.at[0], at1 = q.at[1], at2 = q.at[2];
-    const int64_t step = dilation_[2], width = kernel_[2];
+    const int64_t step = axes_.dilation[2], width = axes_.kernel[2];
     int64_t low = 0, high = width;
     if (at2 < 0) low = std::min(width, (-at2 + step - 1) / step);
-    if (at2 + (width - 1) * step >= in_[2]) high = std::clamp<int64_t>((in_[2] - at2 + step - 1) / step, low, width);
+    if (at2 + (width - 1) * step >= axes_.in[2]) high = std::clamp<int64_t>((axes_.in[2] - at2 + step - 1) / step, low, width);
     int64_t tap = 0;
-    for (int64_t k0 = 0; k0 < kernel_[0]; ++k0)
-      for (int64_t k1 = 0; k1 < kernel_[1]; ++k1, tap += width) {
-        const int64_t i0 = at0 + k0 * dilation_[0], i1 = at1 + k1 * dilation_[1];
-        if (i0 < 0 || i0 >= in_[0] || i1 < 0 || i1 >= in_[1]) {
+    for (int64_t k0 = 0; k0 < axes_.kernel[0]; ++k0)
+      for (int64_t k1 = 0; k1 < axes_.kernel[1]; ++k1, tap += width) {
+        const int64_t i0 = at0 + k0 * axes_.dilation[0], i1 = at1 + k1 * axes_.dilation[1];
+        if (i0 < 0 || i0 >= axes_.in[0] || i1 < 0 || i1 >= axes_.in[1]) {
           fn(int64_t{-1}, tap, width);
           continue;
         }
         if (low > 0) fn(int64_t{-1}, tap, low);
-        const int64_t row = (i0 * in_[1] + i1) * in_[2] + at2;
+        const int64_t row = (i0 * axes_.in[1] + i1) * axes_.in[2] + at2;
         if (step == 1) {
           if (high > low) fn((row + low) * s_.in_channels, tap + low, high - low);
         } else {
@@ -376,12 +366,12 @@ class ConvByColumns final : public NativeOp {
   }
 
   ConvShape s_;
+  ThreeAxes axes_;
   ConvDirection direction_;
   Dims w_;
   size_t operands_;
   Epilogue epilogue_;
   int64_t bias_step_ = 1, channels_, filters_, taps_, points_, tiles_, tile_, blocks_ = 1, block_, parts_ = 1;
-  int64_t in_[3] = {1, 1, 1}, out_[3] = {1, 1, 1}, kernel_[3] = {1, 1, 1}, stride_[3] = {1, 1, 1}, padding_[3] = {}, dilation_[3] = {1, 1, 1};
   bool is_pointwise_, is_depthwise_, is_by_filters_;
   double work_ns_;
 };

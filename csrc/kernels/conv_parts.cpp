@@ -56,18 +56,22 @@ std::vector<Piece> pieces(const Conv& c, Cut cut) {
   return list;
 }
 
-// to[i] = the sum of the copies' entries i, in order.
 template <class T>
-SAMPAN_INLINE void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, T* to) {
+SAMPAN_INLINE void add_any(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, T* to) {
   for (int64_t i = begin; i < end; ++i) {
     float sum = from[i];
     for (int64_t p = 1; p < count; ++p) sum += from[p * step + i];
     to[i] = from_compute<T>(sum);
   }
 }
-SAMPAN_CLONES void add_rows(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, float* to) { add_copies(from, step, count, begin, end, to); }
-SAMPAN_CLONES void add_rows(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, Half* to) { add_copies(from, step, count, begin, end, to); }
-SAMPAN_CLONES void add_rows(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, BFloat16* to) { add_copies(from, step, count, begin, end, to); }
+
+}  // namespace
+
+SAMPAN_CLONES void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, float* to) { add_any(from, step, count, begin, end, to); }
+SAMPAN_CLONES void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, Half* to) { add_any(from, step, count, begin, end, to); }
+SAMPAN_CLONES void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, int64_t end, BFloat16* to) { add_any(from, step, count, begin, end, to); }
+
+namespace {
 
 class ConvWeights final : public NativeOp {
  public:
@@ -117,11 +121,11 @@ class ConvWeights final : public NativeOp {
     parallel_for((size + 1023) / 1024, 100.0 * static_cast<double>(copies_), [&](int64_t begin, int64_t end) {
       const int64_t last = std::min(end * 1024, size);
       if (dtype_ == DType::k_float32)
-        add_rows(from, size, copies_, begin * 1024, last, reinterpret_cast<float*>(to));
+        add_copies(from, size, copies_, begin * 1024, last, reinterpret_cast<float*>(to));
       else if (dtype_ == DType::k_float16)
-        add_rows(from, size, copies_, begin * 1024, last, reinterpret_cast<Half*>(to));
+        add_copies(from, size, copies_, begin * 1024, last, reinterpret_cast<Half*>(to));
       else
-        add_rows(from, size, copies_, begin * 1024, last, reinterpret_cast<BFloat16*>(to));
+        add_copies(from, size, copies_, begin * 1024, last, reinterpret_cast<BFloat16*>(to));
     });
   }
 

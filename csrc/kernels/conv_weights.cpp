@@ -2,7 +2,6 @@
 #include "kernels/conv_weights.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "exec/parallel.h"
@@ -18,19 +17,13 @@ constexpr int64_t kMostGathered = 512;         // columns that are gathered whol
 constexpr int64_t kLeastRows = 96, kLeastPanels = 8;
 constexpr double kMultiplicationNs = 0.016;
 
-struct Geometry {
+struct Geometry : ThreeAxes {
   int64_t batch, channels, filters, taps, points, pixels;
-  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
   bool is_gathered;      // few channels: rows of a window are copied, since channels of one kernel position would fill no panel
   int64_t channel_step;  // columns from one kernel position to the next
   int64_t panels;
 
-  explicit Geometry(const ConvShape& s) : batch(s.batch), channels(s.in_channels), filters(s.out_channels), taps(s.kernel_size()), points(s.out_size()), pixels(batch * points) {
-    for (int d = 0; d < s.spatial; ++d) {
-      const size_t from = static_cast<size_t>(d), to = static_cast<size_t>(d + 3 - s.spatial);
-      in[to] = s.in[from], out[to] = s.out[from], kernel[to] = s.kernel[from];
-      stride[to] = s.strides[from], padding[to] = s.padding_low[from], dilation[to] = s.dilations[from];
-    }
+  explicit Geometry(const ConvShape& s) : ThreeAxes(s), batch(s.batch), channels(s.in_channels), filters(s.out_channels), taps(s.kernel_size()), points(s.out_size()), pixels(batch * points) {
     is_gathered = channels < 4 * kPanel && channels % kPanel != 0 && taps * channels <= kMostGathered;
     channel_step = is_gathered ? channels : (channels + kPanel - 1) / kPanel * kPanel;
     panels = (taps * channel_step + kPanel - 1) / kPanel;
@@ -170,15 +163,6 @@ SAMPAN_INLINE void multiply(const Geometry& g, const float* x, const float* grad
   }
 }
 
-// to[i] = the sum of `count` copies, in order.
-SAMPAN_CLONES void add_copies(const float* from, int64_t copy, int64_t count, int64_t size, float* to) {
-  for (int64_t i = 0; i < size; ++i) {
-    float sum = from[i];
-    for (int64_t p = 1; p < count; ++p) sum += from[p * copy + i];
-    to[i] = sum;
-  }
-}
-
 class ConvWeightsProduct final : public NativeOp {
  public:
   ConvWeightsProduct(const ConvShape& shape, const Layout& weight, const Layout* bias) : g_(shape), strides_(strides_of(weight)), bias_step_(bias ? bias->strides[0] : 0), has_bias_(bias != nullptr) {
@@ -234,12 +218,12 @@ class ConvWeightsProduct final : public NativeOp {
       parallel_for(g_.filters, static_cast<double>(g_.columns() * parts_), [&](int64_t begin, int64_t end) {
         for (int64_t f = begin; f < end; ++f) {
           float* from = sums + f * g_.columns();
-          add_copies(from, copy_size(), parts_, g_.columns(), from);
+          add_copies(from, copy_size(), parts_, 0, g_.columns(), from);
           finish(from, 0, g_.panels, weights + f * strides_[0]);
         }
       });
     }
-    for (int64_t f = 0; f < g_.filters && has_bias_; ++f) add_copies(biases + f, g_.filters, parts_, 1, reinterpret_cast<float*>(buffers[3]) + f * bias_step_);
+    for (int64_t f = 0; f < g_.filters && has_bias_; ++f) add_copies(biases + f, g_.filters, parts_, 0, 1, reinterpret_cast<float*>(buffers[3]) + f * bias_step_);
   }
 
  private:
@@ -270,8 +254,8 @@ class ConvWeightsProduct final : public NativeOp {
 
 }  // namespace
 
-bool suits_weights_product(const ConvShape& s) {
-  if (s.dtype != DType::k_float32 || s.groups != 1 || s.batch == 0 || s.out_size() == 0) return false;
+bool suits_weights_product(const ConvShape& s, ConvDirection direction) {
+  if (direction != ConvDirection::kBackwardWeights || s.dtype != DType::k_float32 || s.groups != 1 || s.batch == 0 || s.out_size() == 0) return false;
   // Small sums stay in registers in oneDNN's code: copies for a product would take longer than the product.
   constexpr int64_t kLeastFilters = 32, kLeastGathered = 96, kLeastWideProduct = 64 * 128;
   const Geometry g(s);

@@ -505,7 +505,8 @@ Packing packing_of(const CallReader& call, const Product& p) {
   return pd ? Packing{onednn_desc(call.input(0)), pd->weights_desc()} : Packing{};
 }
 
-size_t panel_bytes(const Product& p) { return own_matmul_panel_bytes(p.depth, p.columns.size); }
+size_t panel_bytes(int64_t depth, int64_t columns) { return static_cast<size_t>(gemm_packed_size(depth, columns)) * sizeof(float); }
+size_t panel_bytes(const Product& p) { return panel_bytes(p.depth, p.columns.size); }
 
 std::unique_ptr<NativeOp> make_packed_size(const NativeCall& c) {
   CallReader call("matmul_packed_size", c);
@@ -549,7 +550,7 @@ const RegisterNative pack_weights("matmul_pack_weights", make_pack_weights);
 
 }  // namespace
 
-size_t own_matmul_panel_bytes(int64_t depth, int64_t columns) { return static_cast<size_t>(gemm_packed_size(depth, columns)) * sizeof(float); }
+size_t own_matmul_panel_bytes(const Layout& b) { return panel_bytes(b.shape[0], b.shape[1]); }
 
 std::unique_ptr<NativeOp> make_own_matmul_panels(const Layout& b) { return std::make_unique<PackPanels>(b.shape[0], b.shape[1], b); }
 

@@ -8,8 +8,8 @@ namespace sampan::kernels {
 
 // packed: b's buffer holds panels, whatever its layout says.
 std::unique_ptr<NativeOp> make_own_matmul(const NativeCall& call, bool packed);
-size_t own_matmul_panel_bytes(int64_t depth, int64_t columns);
-// b [depth, columns] into panels.
+// b [depth, columns] into panels, and how much memory they take.
 std::unique_ptr<NativeOp> make_own_matmul_panels(const Layout& b);
+size_t own_matmul_panel_bytes(const Layout& b);
 
 }  // namespace sampan::kernels

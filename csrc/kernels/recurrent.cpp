@@ -63,7 +63,7 @@ SAMPAN_INLINE void store_part(T* p, Vec<T, kBytes> v, int64_t n) {
     std::memcpy(p, &v, static_cast<size_t>(n) * sizeof(T));
 }
 
-// Blocks [rows, tile], kMostRows rows apart, = a [rows, depth] times packed panels [depth, tile].
+// Blocks [rows, tile], kBatchBlock rows apart, = a [rows, depth] times packed panels [depth, tile].
 template <int kBytes, class T>
 SAMPAN_INLINE void product_blocks(int64_t rows, int64_t depth, const T* a, int64_t count, const T* panels, T* blocks) {
   constexpr int64_t kWidth = kTileColumns<T>;
@@ -143,7 +143,6 @@ SAMPAN_INLINE void forward_strip(const Strip<T>& s, const ForwardStep<T>& p) {
   }
 }
 
-
 // A strip of the state after a step: the product of the rows [N, depth] with the packed projection, or the state before where the step is not taken.
 template <int kBytes, class T>
 SAMPAN_INLINE void projected_strip(const Strip<T>& s, int64_t depth, const T* rows, const T* panels, const T* state, T* new_state) {
@@ -156,7 +155,6 @@ SAMPAN_INLINE void projected_strip(const Strip<T>& s, int64_t depth, const T* ro
       store_part<kBytes>(new_state + at, s.is_on(row) ? load<T, kBytes>(block + (row - s.m0) * kWidth + v) : load_part<kBytes>(state + at, n), n);
     }
 }
-
 
 // ------------------------------------------------------------------ backward
 
@@ -265,7 +263,6 @@ template <class T>
 void first_cells(const BackwardStep<T>& p, int64_t items, T* grad_cell) {
   for (int64_t i = 0; i < items; ++i) grad_cell[i] = (p.grad_shifts ? p.cell_carry[i] : T{0}) + (p.grad_cell_after ? p.grad_cell_after[i] : T{0});
 }
-
 
 // ------------------------------------------------------------------ whole layers
 

@@ -7,7 +7,7 @@
 
 namespace sampan::kernels {
 
-constexpr int64_t kTileDepth = 256;  // a packed panel of A (6 x 256) and one of B (256 x 16) stay in L1
+constexpr int64_t kTileDepth = 256;  // a group of A's rows (6 or 12 x 256) and the panels of B beside it (256 x 16 or 32) stay in L1
 
 // A panel of B is a cache line wide: two vectors, or one of 512 bits.
 template <class T>
