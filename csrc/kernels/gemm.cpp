@@ -12,11 +12,11 @@ namespace {
 template <class T>
 constexpr int64_t kBlockColumns = 16 * kTileColumns<T>;  // kTileDepth x this is half of a 512 KiB L2
 
-// A block of B: its first `whole` columns are read in place, the others from packed panels.
+// A block of B: its first `whole` columns are read in place, the others from packed panels that lie `panel` numbers apart.
 template <class T>
 struct Columns {
   const T *in_place, *packed;
-  int64_t depth, count, whole, row;
+  int64_t depth, count, whole, row, panel;
 };
 
 // A strip of C, as wide as the block of B.
@@ -27,8 +27,8 @@ SAMPAN_INLINE void strip(const Gemm<T>& g, const Columns<T>& b, int64_t rows, co
   for (int64_t p = 0, count; p < panels; p += count) {
     const int64_t n = p * kWidth;
     const bool direct = n < b.whole;
-    const T* panel = direct ? b.in_place + n : b.packed + (n - b.whole) * b.depth;
-    const int64_t panel_row = direct ? b.row : kWidth, next = direct ? kWidth : kWidth * b.depth;
+    const T* panel = direct ? b.in_place + n : b.packed + (n - b.whole) / kWidth * b.panel;
+    const int64_t panel_row = direct ? b.row : kWidth, next = direct ? kWidth : b.panel;
     T* to = c + n * g.c_column;
     if (p < straight) {
       count = std::min(kPanelsAtOnce<kBytes>, (direct ? b.whole / kWidth : straight) - p);
@@ -69,7 +69,7 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
     for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
       const int64_t depth = std::min(kTileDepth, g.k - kb);
       const T* in_place = g.b + kb * g.b_row + nb * g.b_column;
-      const Columns<T> b{in_place, packed_b, depth, columns, in_place_b ? columns / kWidth * kWidth : 0, g.b_row};
+      const Columns<T> b{in_place, packed_b, depth, columns, in_place_b ? columns / kWidth * kWidth : 0, g.b_row, kWidth * depth};
       if (b.whole < columns) pack_columns(in_place + b.whole * g.b_column, g.b_row, g.b_column, depth, columns - b.whole, packed_b);
       for (int64_t mb = m0; mb < m1; mb += kBlockRows) {
         const Groups<kBytes> groups(std::min(kBlockRows, m1 - mb));
@@ -223,40 +223,28 @@ void gemm_any(Gemm<T> g) {
 // Rows [m0, m1) and panels [p0, p1) of C. A block of A stays in L2 while the panels pass, each panel's piece in L1 while the rows do.
 template <int kBytes>
 SAMPAN_INLINE void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
-  constexpr int64_t kWidth = kTileColumns<float>, kRows = kMostTileRows<kBytes>;
-  const int64_t whole = std::min(p1, g.n / kWidth);
+  constexpr int64_t kWidth = kTileColumns<float>;
   for (int64_t kb = 0; kb < g.k; kb += kTileDepth) {
     const int64_t depth = std::min(kTileDepth, g.k - kb);
-    const bool accumulate = g.accumulate || kb > 0;
-    const bool finishes = g.finish && kb + depth == g.k;
     for (int64_t mb = m0; mb < m1; mb += kBlockRows) {
-      const int64_t end = std::min(m1, mb + kBlockRows);
-      const float *a = g.a + kb * g.a_column, *b = g.b + kb * kWidth;
-      for (int64_t p = p0; p < whole; p += kPanelsAtOnce<kBytes>) {
-        const int64_t count = std::min(kPanelsAtOnce<kBytes>, whole - p);
-        tile_panels<float, kBytes>(end - mb, count, depth, a + mb * g.a_row, g.a_row, g.a_column, b + p * g.k * kWidth, kWidth, g.k * kWidth, g.c + mb * g.c_row + p * kWidth, g.c_row,
-                                   kWidth, accumulate, false);
-        if (finishes) finish_block<float, kBytes>(g.finish, g.c, g.c_row, mb, end - mb, p * kWidth, count * kWidth);
+      const Groups<kBytes> groups(std::min(kBlockRows, m1 - mb));
+      for (int64_t p = p0; p < p1; p += kPanelsAtOnce<kBytes>) {
+        const int64_t n = p * kWidth, columns = std::min(std::min(kPanelsAtOnce<kBytes>, p1 - p) * kWidth, g.n - n);
+        const Columns<float> b{nullptr, g.b + (p * g.k + kb) * kWidth, depth, columns, 0, 0, g.k * kWidth};
+        for (int64_t i = 0; i < groups.count; ++i) {
+          const int64_t m = mb + groups.begin[i];
+          strip<float, kBytes>(g, b, groups.begin[i + 1] - groups.begin[i], g.a + m * g.a_row + kb * g.a_column, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0);
+        }
+        if (g.finish && kb + depth == g.k) finish_block<float, kBytes>(g.finish, g.c, g.c_row, mb, groups.begin[groups.count], n, columns);
       }
-      if (whole == p1) continue;
-      const int64_t width = g.n - whole * kWidth;
-      for (int64_t m = mb; m < end; m += kRows) {
-        const int64_t rows = std::min(kRows, end - m);
-        float edge[kRows * kWidth];
-        tile_rows<float, kBytes>(rows, 1, depth, a + m * g.a_row, g.a_row, g.a_column, b + whole * g.k * kWidth, kWidth, 0, edge, kWidth, 0, false, false);
-        float* c = g.c + m * g.c_row + whole * kWidth;
-        for (int r = 0; r < rows; ++r)
-          for (int64_t j = 0; j < width; ++j) c[r * g.c_row + j] = accumulate ? c[r * g.c_row + j] + edge[r * kWidth + j] : edge[r * kWidth + j];
-      }
-      if (finishes) finish_block<float, kBytes>(g.finish, g.c, g.c_row, mb, end - mb, whole * kWidth, width);
     }
   }
 }
 
-// At most two strips of rows: B is read from memory in one stream, which goes on while the second strip's panel comes from L1.
-template <int kBytes>
+// At most two strips of rows: B is read from memory in one stream, which goes on while the second strip's panel comes from L1. (Wide tiles take so many rows in
+// one strip, and two panels at once, whose streams are enough.)
 SAMPAN_INLINE void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
-  constexpr int64_t kWidth = kTileColumns<float>, kRows = kMostTileRows<kBytes>;
+  constexpr int64_t kWidth = kTileColumns<float>, kRows = kTileRows;
   const int64_t first = g.m > kRows ? (g.m + 1) / 2 : 0, last = g.m - first;
   for (int64_t p = p0; p < p1; ++p) {
     const int64_t width = std::min(kWidth, g.n - p * kWidth);
@@ -269,11 +257,11 @@ SAMPAN_INLINE void packed_narrow(const Gemm<float>& g, int64_t p0, int64_t p1) {
       const int64_t depth = std::min(kTileDepth, g.k - kb);
       const bool accumulate = g.accumulate || kb > 0;
       const float *a = g.a + kb * g.a_column, *panel = g.b + (p * g.k + kb) * kWidth;
-      if (first) tile_rows<float, kBytes>(first, 1, depth, a, g.a_row, g.a_column, panel, kWidth, 0, c, c_row, 0, accumulate, false);
-      tile_rows<float, kBytes, true>(last, 1, depth, a + first * g.a_row, g.a_row, g.a_column, panel, kWidth, 0, c + first * c_row, c_row, 0, accumulate, false);
+      if (first) tile_rows<float, kVectorBytes>(first, 1, depth, a, g.a_row, g.a_column, panel, kWidth, 0, c, c_row, 0, accumulate, false);
+      tile_rows<float, kVectorBytes, true>(last, 1, depth, a + first * g.a_row, g.a_row, g.a_column, panel, kWidth, 0, c + first * c_row, c_row, 0, accumulate, false);
     }
     for (int64_t i = 0; i < g.m && !is_whole; ++i) std::copy_n(edge + i * kWidth, width, g.c + i * g.c_row + p * kWidth);
-    if (g.finish) finish_block<float, kBytes>(g.finish, g.c, g.c_row, 0, g.m, p * kWidth, width);
+    if (g.finish) finish_block<float, kVectorBytes>(g.finish, g.c, g.c_row, 0, g.m, p * kWidth, width);
   }
 }
 
@@ -300,31 +288,33 @@ SAMPAN_INLINE void packed_row_of(const Gemm<float>& g, int64_t p) {
   if (g.finish) finish_block<float, kVectorBytes>(g.finish, g.c, 0, 0, 1, p * kWidth, width);
 }
 
-SAMPAN_CLONES void packed_row(const Gemm<float>& g, int64_t p0, int64_t p1) {
+SAMPAN_INLINE void packed_row(const Gemm<float>& g, int64_t p0, int64_t p1) {
   int64_t p = p0;
   for (; p + 4 <= p1; p += 4) packed_row_of<4>(g, p);
   for (; p < p1; ++p) packed_row_of<1>(g, p);
 }
 
-SAMPAN_CLONES void pack_panels(const Gemm<float>& g, float* to) { pack_columns(g.b, g.b_row, g.b_column, g.k, g.n, to); }
-
 }  // namespace
 
 int64_t gemm_packed_size(int64_t k, int64_t n) { return (n + kTileColumns<float> - 1) / kTileColumns<float> * kTileColumns<float> * k; }
 
-void gemm_pack(const Gemm<float>& g, float* to) { pack_panels(g, to); }
+void gemm_pack(const Gemm<float>& g, float* to) {
+  with_registers([&](auto) SAMPAN_INLINED { pack_columns(g.b, g.b_row, g.b_column, g.k, g.n, to); });
+}
 
 void gemm_packed(const Gemm<float>& g) {
   const int64_t panels = (g.n + kTileColumns<float> - 1) / kTileColumns<float>, strips = (g.m + kTileRows - 1) / kTileRows;
   const double ns = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) * 0.06;
   if (g.m == 1)
-    return parallel_for((panels + 3) / 4, ns * 4 / static_cast<double>(panels), [&](int64_t begin, int64_t end) { packed_row(g, begin * 4, std::min(panels, end * 4)); });
+    return parallel_for((panels + 3) / 4, ns * 4 / static_cast<double>(panels), [&](int64_t begin, int64_t end) {
+      with_registers([&](auto) SAMPAN_INLINED { packed_row(g, begin * 4, std::min(panels, end * 4)); });
+    });
   const bool by_rows = strips > 2 && strips > panels;
   const int64_t units = by_rows ? strips : panels;
   parallel_for(units, ns / static_cast<double>(units), [&](int64_t begin, int64_t end) {
     with_registers([&](auto bytes) SAMPAN_INLINED {
-      if (strips <= 2)
-        packed_narrow<bytes.value>(g, begin, end);
+      if (bytes.value == kVectorBytes && strips <= 2)
+        packed_narrow(g, begin, end);
       else if (by_rows)
         packed_part<bytes.value>(g, begin * kTileRows, std::min(g.m, end * kTileRows), 0, panels);
       else
