@@ -370,7 +370,7 @@ bool prefers_own(const Product& p) {
   if (p.rows.size == 1 || p.columns.size == 1) return true;
   const double work = static_cast<double>(p.rows.size) * static_cast<double>(p.columns.size) * static_cast<double>(p.depth);
   const bool has_relu = std::any_of(p.steps.begin(), p.steps.end(), [](const EpilogueStep& s) { return s.kind == StepKind::kRelu; });
-  constexpr int64_t kDeep = 512;
+  constexpr int64_t kDeep = 1024;
   const bool is_across = p.a_depth != 1 || (p.b_depth == 1 && p.depth >= kDeep);
   return !has_wide_registers() || has_relu || is_across || work <= 32.0 * 32 * 32;
 }
