@@ -3,11 +3,10 @@
 
 #include "kernels/conv_depthwise.h"
 #include "kernels/conv_direct.h"
-#include "kernels/conv_onednn.h"
+#include "kernels/conv_product.h"
 #include "kernels/conv_spread.h"
 #include "kernels/conv_weights.h"
 #include "kernels/conv_winograd.h"
-#include "kernels/matmul.h"
 
 namespace sampan::kernels {
 
@@ -57,6 +56,13 @@ LayoutRef channels_last_layout(DType dtype, const Dims& shape) {
 
 bool is_channels_last(const Layout& l) { return l.rank >= 3 && channels_last_layout(l.dtype, shape_of(l)).get() == &l; }
 
+bool lies_channels_last(const Layout& l) {
+  const LayoutRef last = channels_last_layout(l.dtype, shape_of(l));
+  for (int d = 0; d < l.rank; ++d)
+    if (l.shape[d] > 1 && l.strides[d] != last->strides[d]) return false;
+  return true;
+}
+
 namespace {
 
 // A layout that a oneDNN image may have; others are copied first.
@@ -99,14 +105,6 @@ Conv read_conv(CallReader& call, ConvDirection direction) {
 template <ConvDirection direction>
 std::unique_ptr<NativeOp> make_conv(const NativeCall& given);
 
-// Whether the memory is channels-last, whatever the strides of axes of length 1 say.
-bool lies_channels_last(const Layout& l) {
-  const LayoutRef last = channels_last_layout(l.dtype, shape_of(l));
-  for (int d = 0; d < l.rank; ++d)
-    if (l.shape[d] > 1 && l.strides[d] != last->strides[d]) return false;
-  return true;
-}
-
 // Bias and steps as loops over the finished result.
 Epilogue epilogue_of(const CallReader& call, const Conv& c) {
   if (c.direction == ConvDirection::kBackwardWeights) return {};
@@ -124,34 +122,6 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
 // The project's own code for some convolutions, where oneDNN has none as fast.
 enum class OwnForm { kNone, kWinograd, kProduct, kWeightsProduct, kDirect, kSpread, kDepthwise };
 
-// A window of one pixel is a product of pixels by channels.
-bool suits_product(const Conv& c) {
-  const ConvShape& s = c.shape;
-  constexpr int64_t kLeastChannels = 16;
-  if (s.dtype != DType::k_float32 || s.groups != 1 || c.direction == ConvDirection::kBackwardWeights || std::min(s.in_channels, s.out_channels) < kLeastChannels) return false;
-  auto all_are = [](const Dims& d, int64_t value) { return std::all_of(d.begin(), d.end(), [&](int64_t v) { return v == value; }); };
-  if (!all_are(s.kernel, 1) || !all_are(s.strides, 1) || !all_are(s.padding_low, 0) || !all_are(s.padding_high, 0)) return false;
-  const Layout& result = c.direction == ConvDirection::kForward ? *c.out : *c.x;
-  return std::all_of(c.extras.begin(), c.extras.end(), [&](const LayoutRef& l) { return l->rank == result.rank && l->numel == result.numel && lies_channels_last(*l); });
-}
-
-LayoutRef weight_matrix(const Conv& c) {
-  const size_t from = c.direction == ConvDirection::kForward ? 1 : 0, to = 1 - from;
-  return intern_layout(c.weight->dtype, Dims{c.weight->shape[from], c.weight->shape[to]}, Dims{c.weight->strides[from], c.weight->strides[to]});
-}
-
-std::unique_ptr<NativeOp> make_conv_product(const NativeCall& given, const Conv& c, bool packed) {
-  NativeCall product;
-  for (const char* name : {"has_bias", "epilogue"})
-    if (const auto it = given.attributes.find(name); it != given.attributes.end()) product.attributes.insert(*it);
-  auto pixels = [](const Layout& image) { return contiguous_layout(image.dtype, Dims{image.numel / image.shape[1], image.shape[1]}); };
-  product.inputs = {pixels(*given.inputs[0]), weight_matrix(c)};
-  if (c.bias) product.inputs.push_back(c.bias);
-  for (const LayoutRef& l : c.extras) product.inputs.push_back(pixels(*l));
-  product.outputs = {pixels(*given.outputs[0])};
-  return make_own_matmul(product, packed);
-}
-
 // Transformed tiles leave room for plain steps only: functions would take longer than the products they save.
 OwnForm own_form(const Conv& c) {
   if (!is_plain(c.steps)) return OwnForm::kNone;
@@ -167,7 +137,7 @@ OwnForm own_form(const Conv& c) {
 size_t own_weight_bytes(const Conv& c, OwnForm form) {
   switch (form) {
     case OwnForm::kWinograd: return winograd_weight_bytes(c.shape);
-    case OwnForm::kProduct: return own_matmul_panel_bytes(*weight_matrix(c));
+    case OwnForm::kProduct: return product_weight_bytes(c);
     case OwnForm::kSpread: return spread_weight_bytes(c.shape);
     case OwnForm::kDepthwise: return depthwise_weight_bytes(c.shape);
     default: return direct_weight_bytes(c.shape, c.direction);
@@ -177,7 +147,7 @@ size_t own_weight_bytes(const Conv& c, OwnForm form) {
 std::unique_ptr<NativeOp> make_own_weights(const Conv& c, OwnForm form) {
   switch (form) {
     case OwnForm::kWinograd: return make_winograd_weights(*c.weight, c.shape, c.direction);
-    case OwnForm::kProduct: return make_own_matmul_panels(*weight_matrix(c));
+    case OwnForm::kProduct: return make_product_weights(c);
     case OwnForm::kSpread: return make_spread_weights(*c.weight, c.shape);
     case OwnForm::kDepthwise: return make_depthwise_weights(*c.weight, c.shape, c.direction);
     default: return make_direct_weights(*c.weight, c.shape, c.direction);

@@ -37,6 +37,8 @@ void add_copies(const float* from, int64_t step, int64_t count, int64_t begin, i
 ConvShape read_conv_shape(CallReader& call, const Layout& x, const Dims& weight, const Layout& out);
 
 bool is_channels_last(const Layout& l);
+// The same, whatever the strides of axes of length 1 say.
+bool lies_channels_last(const Layout& l);
 LayoutRef channels_last_layout(DType dtype, const Dims& shape);
 
 enum class ConvDirection { kForward, kBackwardData, kBackwardWeights };

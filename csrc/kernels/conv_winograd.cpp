@@ -5,6 +5,7 @@
 #include "kernels/conv_winograd.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "exec/parallel.h"
 #include "kernels/tiles.h"
@@ -149,20 +150,71 @@ struct WeightStrides {
   }
 };
 
+constexpr int kTaps = 9;
+constexpr int kQuads[] = {0, 4, 5};  // positions of a window, four at a time
+
+SAMPAN_INLINE V load_pair(const float* low, const float* high) {
+  V v;
+  std::memcpy(&v, low, 16);
+  std::memcpy(reinterpret_cast<char*>(&v) + 16, high, 16);
+  return v;
+}
+
+// Four by four, in each half.
+SAMPAN_INLINE void transpose_quads(V (&v)[4]) {
+  using I = Vec<int32_t>;
+  const I low{0, 8, 1, 9, 4, 12, 5, 13}, high{2, 10, 3, 11, 6, 14, 7, 15}, even{0, 1, 8, 9, 4, 5, 12, 13}, odd{2, 3, 10, 11, 6, 7, 14, 15};
+  const V a = __builtin_shuffle(v[0], v[1], low), b = __builtin_shuffle(v[2], v[3], low), c = __builtin_shuffle(v[0], v[1], high), d = __builtin_shuffle(v[2], v[3], high);
+  v[0] = __builtin_shuffle(a, b, even), v[1] = __builtin_shuffle(a, b, odd), v[2] = __builtin_shuffle(c, d, even), v[3] = __builtin_shuffle(c, d, odd);
+}
+
+// The windows of a panel's filters, position by position.
+SAMPAN_INLINE void read_windows(const float* from, const WeightStrides& w, float (&taps)[kTaps][kPanel]) {
+  if (w.row != 3 || w.column != 1) {
+    for (int64_t f = 0; f < kPanel; ++f)
+      for (int i = 0; i < kTaps; ++i) taps[i][f] = from[f * w.filter + i / 3 * w.row + i % 3 * w.column];
+    return;
+  }
+  for (int64_t f = 0; f < kPanel; f += kLane)
+    for (const int at : kQuads) {
+      V v[4];
+      for (int i = 0; i < 4; ++i) v[i] = load_pair(from + (f + i) * w.filter + at, from + (f + 4 + i) * w.filter + at);
+      transpose_quads(v);
+      for (int i = 0; i < 4; ++i) store(taps[at + i] + f, v[i]);
+    }
+}
+
+SAMPAN_INLINE void write_windows(const float (&taps)[kTaps][kPanel], const WeightStrides& w, float* to) {
+  if (w.row != 3 || w.column != 1) {
+    for (int64_t f = 0; f < kPanel; ++f)
+      for (int i = 0; i < kTaps; ++i) to[f * w.filter + i / 3 * w.row + i % 3 * w.column] = taps[i][f];
+    return;
+  }
+  for (int64_t f = 0; f < kPanel; f += kLane)
+    for (const int at : kQuads) {
+      V v[4];
+      for (int i = 0; i < 4; ++i) v[i] = load(taps[at + i] + f);
+      transpose_quads(v);
+      for (int i = 0; i < 4; ++i) {
+        std::memcpy(to + (f + i) * w.filter + at, &v[i], 16);
+        std::memcpy(to + (f + 4 + i) * w.filter + at, reinterpret_cast<const char*>(&v[i]) + 16, 16);
+      }
+    }
+}
+
 // G g G' of the panels [begin, end): [entry][panel][channel][kPanel]. is_turned: windows are read backwards.
 SAMPAN_CLONES void transform_weights(const Geometry& g, const float* weights, const WeightStrides& w, bool is_turned, int64_t begin, int64_t end, float* to) {
   const int64_t entry = g.step(g.channels, g.filters);
   for (int64_t panel = begin; panel < end; ++panel)
     for (int64_t c = 0; c < g.channels; ++c) {
-      float taps[9][kPanel];
-      const float* from = weights + panel * kPanel * w.filter + c * w.channel;
-      for (int64_t f = 0; f < kPanel; ++f)
-        for (int i = 0; i < 9; ++i) taps[is_turned ? 8 - i : i][f] = from[f * w.filter + i / 3 * w.row + i % 3 * w.column];
+      float taps[kTaps][kPanel];
+      read_windows(weights + panel * kPanel * w.filter + c * w.channel, w, taps);
       float* at = to + (panel * g.channels + c) * kPanel;
       for (int64_t l = 0; l < kPanel; l += kLane) {
         V rows[4][3];
         for (int j = 0; j < 3; ++j) {
-          const V a = load(taps[j] + l), b = load(taps[3 + j] + l), d = load(taps[6 + j] + l), sum = (a + d) * 0.5f;
+          auto tap = [&](int i) SAMPAN_INLINED { return load(taps[is_turned ? kTaps - 1 - i : i] + l); };
+          const V a = tap(j), b = tap(3 + j), d = tap(6 + j), sum = (a + d) * 0.5f;
           rows[0][j] = a, rows[1][j] = sum + b * 0.5f, rows[2][j] = sum - b * 0.5f, rows[3][j] = d;
         }
         for (int i = 0; i < 4; ++i) {
@@ -181,7 +233,7 @@ SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const We
   const int64_t entry = g.step(g.channels, g.filters);
   for (int64_t panel = begin; panel < end; ++panel)
     for (int64_t c = 0; c < g.channels; ++c) {
-      float taps[9][kPanel];
+      float taps[kTaps][kPanel];
       const float* at = sums + (panel * g.channels + c) * kPanel;
       for (int64_t l = 0; l < kPanel; l += kLane) {
         V rows[3][4];
@@ -197,9 +249,7 @@ SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const We
           store(taps[3 * i + 2] + l, half + rows[i][3]);
         }
       }
-      float* to = weights + panel * kPanel * w.filter + c * w.channel;
-      for (int64_t f = 0; f < kPanel; ++f)
-        for (int i = 0; i < 9; ++i) to[f * w.filter + i / 3 * w.row + i % 3 * w.column] = taps[i][f];
+      write_windows(taps, w, weights + panel * kPanel * w.filter + c * w.channel);
     }
 }
 
