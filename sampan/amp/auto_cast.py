@@ -9,9 +9,10 @@ from typing import Any
 from ..base.errors import ArgumentError, ArgumentTypeError, message
 from ..nn import Layer
 from ..optimizer import Optimizer
-from ..tensor.autocast import Precision, current_precision, set_precision
-from ..tensor.functions import dtype_name
-from .lists import BLACK, BLACK_O2, WHITE, resolved
+from ..tensor.autocast import current_precision, set_precision
+from ..tensor.functions import dtype_name, in_dynamic_mode
+from .lists import precision_of
+from .program_optimizer import decorate_for_programs
 
 
 @contextmanager
@@ -43,19 +44,9 @@ def auto_cast(
         >>> y.dtype.name
         'bfloat16'
     """
-    if level not in ("O0", "OD", "O1", "O2"):
-        raise ArgumentError(message(f"auto_cast(): level={level!r}", "it must be 'O0', 'OD', 'O1' or 'O2'"))
-    name = dtype_name("auto_cast", dtype)
-    if name not in ("float16", "bfloat16"):
-        raise ArgumentError(message(f"auto_cast(): dtype={dtype!r}", "it must be 'float16' or 'bfloat16'"))
-    white, black = resolved(custom_white_list), resolved(custom_black_list)
-    if white & black:
-        raise ArgumentError(f"auto_cast(): {sorted(white & black)} are in both lists")
-    base_black = BLACK_O2 if level == "O2" else frozenset() if level == "OD" else BLACK
+    precision = precision_of("auto_cast", level, dtype, custom_white_list, custom_black_list)
     outer = current_precision()
-    set_precision(
-        Precision(level, name, (WHITE | white) - black, (base_black | black) - white) if enable and level != "O0" else None
-    )
+    set_precision(precision if enable and level != "O0" else None)
     try:
         yield
     finally:
@@ -124,7 +115,8 @@ def decorate(
         excluded_layers: layers, or classes of them, whose parameters stay as they are.
 
     Returns:
-        models, or (models, optimizers).
+        models, or (models, optimizers). In static mode models stay as they are, and optimizers are those of ``static.amp.decorate``, whose ``minimize``
+        lowers the Program.
     """
     if level not in ("O1", "O2"):
         raise ArgumentError(message(f"decorate(): level={level!r}", "it must be 'O1' or 'O2'"))
@@ -134,7 +126,13 @@ def decorate(
     chosen = [] if optimizers is None else list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
     if not all(isinstance(o, Optimizer) for o in chosen):
         raise ArgumentTypeError("decorate(): optimizers must be an Optimizer or a list of them")
-    if level == "O2":
+    if not in_dynamic_mode():
+        made = [
+            decorate_for_programs("decorate", o, level=level, dtype=dtype, master_weight=master_weight, master_grad=master_grad)
+            for o in chosen
+        ]
+        optimizers = made if isinstance(optimizers, (list, tuple)) else made[0] if made else None
+    elif level == "O2":
         for model in layers:
             _convert(model, dtype_name("decorate", dtype), excluded_layers)
         for optimizer in chosen:

@@ -263,13 +263,18 @@ def enable_operator_stats_collection() -> None:
 def disable_operator_stats_collection() -> None:
     """Count no more, and print the table of what was counted."""
     set_watch(None)
-    names = sorted({name for name, _ in _calls})
+    print_operator_table(_calls)
+
+
+def print_operator_table(calls: Counter[tuple[str, str]]) -> None:
+    """Print how often each operator stands in which precision; ``calls`` counts names and dtypes."""
+    names = sorted({name for name, _ in calls})
     width = max([40, *map(len, names)])
     print(f"<{' op list ':-^{width + 80}}>")
     print(f"<{' Op Name ':-^{width}}" + "".join(f"|{f' {title} ':-^19}" for title, _ in _COLUMNS) + f"|{' Other Calls ':-^19}>")
     for name in names:
-        counts = [_calls[name, dtype] for _, dtype in _COLUMNS]
-        other = sum(count for (op, _), count in _calls.items() if op == name) - sum(counts)
+        counts = [calls[name, dtype] for _, dtype in _COLUMNS]
+        other = sum(count for (op, _), count in calls.items() if op == name) - sum(counts)
         print(f"  {name:<{width}}" + "".join(f"|  {c:<17}" for c in (*counts, other)))
     print(f"<{f' op count: {len(names)} ':-^{width + 80}}>\n")
 

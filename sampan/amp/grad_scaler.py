@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 from .. import tensor
@@ -11,7 +12,53 @@ from ..optimizer import Optimizer
 from ..tensor import OPS, Tensor
 from ..tensor.explained import Explained
 from ..tensor.functions import no_grad
+from ..tensor.replay import recordable
 from ..tensor.runs import unscale
+
+#: The largest float32: a scale that would be larger stays as it is.
+_LARGEST = 3.4028234663852886e38
+
+
+@dataclass(frozen=True)
+class ScaleRule:
+    """How the scale follows from the steps."""
+
+    incr_ratio: float
+    decr_ratio: float
+    incr_every_n_steps: int
+    decr_every_n_nan_or_inf: int
+
+    def __post_init__(self) -> None:
+        if not self.incr_ratio > 1.0:
+            raise ArgumentError(message(f"incr_ratio={self.incr_ratio!r}", "it must be above 1"))
+        if not 0 < self.decr_ratio < 1.0:
+            raise ArgumentError(message(f"decr_ratio={self.decr_ratio!r}", "it must be between 0 and 1"))
+
+    def next(self, scale: Any, good: Any, bad: Any, is_finite: Any) -> tuple[Any, Any, Any]:
+        """The scale and the counts of steps after one more. All are numbers, or all are Variables."""
+        return update_loss_scaling(scale, good, bad, is_finite, *astuple(self))  # type: ignore[no-any-return]
+
+
+@recordable("update_loss_scaling")
+def update_loss_scaling(
+    scale: Any,
+    good_steps: Any,
+    bad_steps: Any,
+    is_finite: Any,
+    incr_ratio: float,
+    decr_ratio: float,
+    incr_every_n_steps: int,
+    decr_every_n_nan_or_inf: int,
+) -> Any:
+    """The scale, the count of finite steps and that of others after one more step."""
+    choose = (lambda c, x, y: x if c else y) if isinstance(is_finite, bool) else OPS["where"]
+    good, bad = choose(is_finite, good_steps + 1, good_steps * 0), choose(is_finite, bad_steps * 0, bad_steps + 1)
+    is_full, is_low = good >= incr_every_n_steps, bad >= decr_every_n_nan_or_inf
+    larger, smaller = scale * incr_ratio, scale * decr_ratio
+    larger = choose(larger <= _LARGEST, larger, scale)
+    smaller = choose(smaller < 1.0, smaller * 0.0 + 1.0, smaller)
+    scale = choose(is_full, larger, choose(is_low, smaller, scale))
+    return scale, choose(is_full, good * 0, good), choose(is_low, bad * 0, bad)
 
 
 class AmpScaler(Explained):
@@ -46,10 +93,7 @@ class AmpScaler(Explained):
     ) -> None:
         self._enable = bool(enable)
         self._scale = float(init_loss_scaling)
-        self.set_incr_ratio(incr_ratio)
-        self.set_decr_ratio(decr_ratio)
-        self._incr_every_n_steps = int(incr_every_n_steps)
-        self._decr_every_n_nan_or_inf = int(decr_every_n_nan_or_inf)
+        self._rule = ScaleRule(float(incr_ratio), float(decr_ratio), int(incr_every_n_steps), int(decr_every_n_nan_or_inf))
         self._use_dynamic = bool(use_dynamic_loss_scaling)
         self._good_steps = self._bad_steps = 0
         self._unscaled: dict[int, bool] = {}
@@ -67,7 +111,7 @@ class AmpScaler(Explained):
         if id(optimizer) in self._unscaled:
             raise AutogradError("unscale_() was already called on this optimizer since the last update()")
         grads = [p.grad for p in optimizer._parameter_list if not p.stop_gradient and p.grad is not None]
-        self._unscaled[id(optimizer)] = unscale(grads, 1.0 / self._scale)
+        self._unscaled[id(optimizer)] = bool(unscale(grads, 1.0 / self._scale).item())
 
     def step(self, optimizer: Optimizer) -> None:
         """Unscale, unless that was done, and step where all gradients are finite. Call ``update`` after it."""
@@ -87,14 +131,9 @@ class AmpScaler(Explained):
         if not self._enable:
             return
         if self._use_dynamic and self._unscaled:
-            if all(self._unscaled.values()):
-                self._good_steps, self._bad_steps = self._good_steps + 1, 0
-                if self._good_steps >= self._incr_every_n_steps:
-                    self._scale, self._good_steps = self._scale * self._incr_ratio, 0
-            else:
-                self._bad_steps, self._good_steps = self._bad_steps + 1, 0
-                if self._bad_steps >= self._decr_every_n_nan_or_inf:
-                    self._scale, self._bad_steps = max(self._scale * self._decr_ratio, 1.0), 0
+            self._scale, self._good_steps, self._bad_steps = self._rule.next(
+                self._scale, self._good_steps, self._bad_steps, all(self._unscaled.values())
+            )
         self._unscaled.clear()
         self._stepped.clear()
 
@@ -122,39 +161,35 @@ class AmpScaler(Explained):
 
     def get_incr_ratio(self) -> float:
         """The factor by which the scale grows."""
-        return self._incr_ratio
+        return self._rule.incr_ratio
 
     def set_incr_ratio(self, new_incr_ratio: float) -> None:
         """Set the factor by which the scale grows; above 1."""
-        if not new_incr_ratio > 1.0:
-            raise ArgumentError(message(f"incr_ratio={new_incr_ratio!r}", "it must be above 1"))
-        self._incr_ratio = float(new_incr_ratio)
+        self._rule = replace(self._rule, incr_ratio=float(new_incr_ratio))
 
     def get_decr_ratio(self) -> float:
         """The factor by which the scale shrinks."""
-        return self._decr_ratio
+        return self._rule.decr_ratio
 
     def set_decr_ratio(self, new_decr_ratio: float) -> None:
         """Set the factor by which the scale shrinks; below 1."""
-        if not 0 < new_decr_ratio < 1.0:
-            raise ArgumentError(message(f"decr_ratio={new_decr_ratio!r}", "it must be between 0 and 1"))
-        self._decr_ratio = float(new_decr_ratio)
+        self._rule = replace(self._rule, decr_ratio=float(new_decr_ratio))
 
     def get_incr_every_n_steps(self) -> int:
         """After how many finite steps in a row the scale grows."""
-        return self._incr_every_n_steps
+        return self._rule.incr_every_n_steps
 
     def set_incr_every_n_steps(self, new_incr_every_n_steps: int) -> None:
         """Set after how many finite steps in a row the scale grows."""
-        self._incr_every_n_steps = int(new_incr_every_n_steps)
+        self._rule = replace(self._rule, incr_every_n_steps=int(new_incr_every_n_steps))
 
     def get_decr_every_n_nan_or_inf(self) -> int:
         """After how many steps that were not finite the scale shrinks."""
-        return self._decr_every_n_nan_or_inf
+        return self._rule.decr_every_n_nan_or_inf
 
     def set_decr_every_n_nan_or_inf(self, new_decr_every_n_nan_or_inf: int) -> None:
         """Set after how many steps that were not finite the scale shrinks."""
-        self._decr_every_n_nan_or_inf = int(new_decr_every_n_nan_or_inf)
+        self._rule = replace(self._rule, decr_every_n_nan_or_inf=int(new_decr_every_n_nan_or_inf))
 
     def state_dict(self) -> dict[str, Any]:
         """The scale, its rules and counts; empty for a scaler that is off."""
@@ -162,10 +197,10 @@ class AmpScaler(Explained):
             return {}
         return {
             "scale": tensor.full([1], self._scale, "float32").numpy(),
-            "incr_ratio": self._incr_ratio,
-            "decr_ratio": self._decr_ratio,
-            "incr_every_n_steps": self._incr_every_n_steps,
-            "decr_every_n_nan_or_inf": self._decr_every_n_nan_or_inf,
+            "incr_ratio": self._rule.incr_ratio,
+            "decr_ratio": self._rule.decr_ratio,
+            "incr_every_n_steps": self._rule.incr_every_n_steps,
+            "decr_every_n_nan_or_inf": self._rule.decr_every_n_nan_or_inf,
             "incr_count": self._good_steps,
             "decr_count": self._bad_steps,
             "use_dynamic_loss_scaling": self._use_dynamic,
@@ -179,9 +214,7 @@ class AmpScaler(Explained):
             raise ArgumentError("load_state_dict(): the state is empty: it came from a scaler that was off")
         scale = state_dict["scale"]
         self._scale = float(scale[0] if hasattr(scale, "__len__") else scale)
-        self._incr_ratio, self._decr_ratio = state_dict["incr_ratio"], state_dict["decr_ratio"]
-        self._incr_every_n_steps = state_dict["incr_every_n_steps"]
-        self._decr_every_n_nan_or_inf = state_dict["decr_every_n_nan_or_inf"]
+        self._rule = ScaleRule(*(state_dict[f.name] for f in fields(ScaleRule)))
         self._good_steps, self._bad_steps = state_dict["incr_count"], state_dict["decr_count"]
         self._use_dynamic = state_dict["use_dynamic_loss_scaling"]
 

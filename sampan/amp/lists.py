@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+from ..base.errors import ArgumentError, message
+from ..tensor.autocast import Precision
+from ..tensor.functions import dtype_name
 
 #: Matrix products and convolutions: the libraries' 16-bit forms accumulate in float32. max_pool2d loses nothing.
 WHITE = frozenset(
@@ -52,6 +57,26 @@ ALIASES = {
     "softmax_with_cross_entropy": "cross_entropy",
     "tanh_shrink": "tanhshrink",
 }
+
+
+def precision_of(
+    what: str, level: Any, dtype: Any, custom_white: Iterable[str] | None, custom_black: Iterable[str] | None
+) -> Precision:
+    """What operators compute under at this level, with further names in either list.
+
+    Raises:
+        ArgumentError: an unknown level or dtype, or a name in both lists.
+    """
+    if level not in ("O0", "OD", "O1", "O2"):
+        raise ArgumentError(message(f"{what}(): level={level!r}", "it must be 'O0', 'OD', 'O1' or 'O2'"))
+    name = dtype_name(what, dtype)
+    if name not in ("float16", "bfloat16"):
+        raise ArgumentError(message(f"{what}(): dtype={dtype!r}", "it must be 'float16' or 'bfloat16'"))
+    white, black = resolved(custom_white), resolved(custom_black)
+    if white & black:
+        raise ArgumentError(f"{what}(): {sorted(white & black)} are in both lists")
+    base_black = BLACK_O2 if level == "O2" else frozenset() if level == "OD" else BLACK
+    return Precision(level, name, (WHITE | white) - black, (base_black | black) - white)
 
 
 def resolved(names: Iterable[str] | None) -> frozenset[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..amp import GradScaler
+from ..amp.recorded import Scaling
 from ..base import flags, nest
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..optimizer import Optimizer
@@ -32,6 +34,8 @@ class TrainStep:
             ``amp.auto_cast``.
         optimizer: updates the parameters that the loss depends on, with its clipping, regularisation and learning-rate schedule. Stepping a scheduler
             stays with the caller.
+        scaler: scales the loss before backward and the gradients back after it, skips updates by gradients that are not finite, and adapts its scale:
+            ``amp.GradScaler``, for float16. None: no scaling.
         memory_budget: bytes that the step's temporaries may take (parameters, optimizer state and results are none). Where they would take more, what
             costs least for its size is computed again in backward, not kept from forward; the numbers stay the same, random ones too. What cannot be
             reached is come near to. None: everything is kept.
@@ -53,11 +57,19 @@ class TrainStep:
         True
     """
 
-    def __init__(self, function: Callable[..., Any], optimizer: Optimizer, memory_budget: int | None = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        optimizer: Optimizer,
+        memory_budget: int | None = None,
+        scaler: GradScaler | None = None,
+    ) -> None:
         if not callable(function):
             raise ArgumentTypeError(message(f"TrainStep(): function is a {type(function).__name__}", "it must be callable"))
         if not isinstance(optimizer, Optimizer):
             raise ArgumentTypeError(message(f"TrainStep(): optimizer is a {type(optimizer).__name__}", "it must be an Optimizer"))
+        if scaler is not None and not isinstance(scaler, GradScaler):
+            raise ArgumentTypeError(message(f"TrainStep(): scaler is a {type(scaler).__name__}", "it must be an amp.GradScaler"))
         if memory_budget is not None and (isinstance(memory_budget, bool) or not isinstance(memory_budget, int)):
             raise ArgumentTypeError(
                 message(f"TrainStep(): memory_budget is {memory_budget!r}", "it must be a number of bytes, or None")
@@ -67,6 +79,7 @@ class TrainStep:
                 message(f"TrainStep(): memory_budget is {memory_budget}", "it must be at least 1 byte", "None keeps everything")
             )
         self.function, self.optimizer, self.memory_budget = function, optimizer, memory_budget
+        self.scaler = scaler if scaler is not None and scaler.is_enable() else None
         self._recordings = Recordings(lambda: getattr(function, "__qualname__", type(function).__name__))
         self._form: Form | None = None
 
@@ -75,7 +88,11 @@ class TrainStep:
         traced, tensors = self._find(args, kwargs)
         numbers = [v for schedule in traced.program.schedules for v in schedule.advance()]
         with set_grad_enabled(False), compiling(memory_budget=self.memory_budget):
-            return traced.run(tensors, numbers)
+            result = traced.run(tensors, numbers)
+        for schedule in traced.program.schedules:
+            if schedule.settle is not None:
+                schedule.settle()
+        return result
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for these inputs, for looking at: ``print(step.program(x, y))``."""
@@ -116,7 +133,9 @@ class TrainStep:
                 )
             trained = [p for p in self.optimizer._parameter_list if isinstance(p, Tensor) and not p.stop_gradient]
             wanted = [recorder.tensors[id(p)][1] for p in trained if id(p) in recorder.tensors]
-            gradients = append_gradients(recorder, [loss], [None], wanted)
+            scaling = None if self.scaler is None else Scaling(program, self.scaler)
+            scaled = loss if scaling is None else scaling.scaled(loss)
+            gradients = append_gradients(recorder, [scaled], [None], wanted)
             by_variable = {id(v): t for t, v in recorder.tensors.values()}
             pairs = [(by_variable[id(v)], g) for v, g in zip(wanted, gradients, strict=True) if g is not None]
             if not pairs:
@@ -127,7 +146,10 @@ class TrainStep:
                         "pass the model's parameters()",
                     )
                 )
-            append_update(self.optimizer, pairs, None)
+            if scaling is None:
+                append_update(self.optimizer, pairs, None)
+            else:
+                append_update(self.optimizer, pairs, None, scaling.unscaled([g for _, g in pairs]), scaling.tell)
             return result
 
         return Traced(self.function, args, kwargs, program=program, finish=finish, name="train_step")

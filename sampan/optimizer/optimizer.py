@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import tensor
 from ..base import dtypes, spans
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..regularizer import L1Decay, WeightDecayRegularizer
@@ -428,8 +427,8 @@ class Optimizer(CompatibleNames, Explained):
                 else:
                     number = self._numbers[name]
                     shape = list(p.shape) if number.like_parameter else [1]
-                    dtype = number.dtype
-                    found[self._key(p, name)] = tensor.full(shape, state.numbers[name], dtype)
+                    key = self._key(p, name)
+                    found[key] = EagerStates.full(key, shape, state.numbers[name], number.dtype)
         masters = {p.name: s.master for p, s in with_state if s.master is not None}
         if masters:
             found["master_weights"] = masters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,10 +76,18 @@ def minimize_recorded(
     return append_update(optimizer, pairs, startup or default_startup_program()), pairs
 
 
-def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Program | None) -> list[Operator]:
+def append_update(
+    optimizer: Any,
+    pairs: Sequence[tuple[Any, Any]],
+    startup: Program | None,
+    is_finite: Variable | None = None,
+    tell: Callable[[bool], None] | None = None,
+) -> list[Operator]:
     """Append the update of the pairs' parameters; its statements.
 
     startup: where Variables for states get their first values; None: states are tensors.
+    is_finite: where it does not hold, a run makes no step: parameters and states stay as they are.
+    tell: is told after each run whether it held.
     """
     if not pairs:
         raise ArgumentTypeError(
@@ -110,7 +118,13 @@ def append_update(optimizer: Any, pairs: Sequence[tuple[Any, Any]], startup: Pro
         with recorder.active(), was_recording:
             aligned = optimizer._clipped(everything, aligned)
             optimizer._arrange(everything, aligned)
-            _append_buckets(optimizer, recorder, aligned)
+            old_versions = dict(recorder.versions)
+            schedule = _append_buckets(optimizer, recorder, aligned)
+            if is_finite is not None:
+                _append_choice(recorder, is_finite, old_versions)
+                _settle_by(recorder, schedule, is_finite, list(optimizer._buckets), tell)
+            if recorder.root.program is not None:
+                recorder.root.program.schedules.append(schedule)
     finally:
         optimizer._states_made_by = old_states
         recorder.role = role
@@ -150,7 +164,53 @@ def form_of(optimizer: Any, last: Form | None) -> Form:
     return Form(optimizer._settings(params, [None if p.stop_gradient else p for p in params]), noted)
 
 
-def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) -> None:
+def _append_choice(recorder: Recorder, is_finite: Variable, old_versions: dict[int, Variable]) -> None:
+    """What the update wrote is what it was before where the gradients are not finite."""
+    for target in _held(recorder):
+        new = recorder.versions.get(id(target))
+        old = old_versions.get(id(target))
+        if new is not None and new is not old:
+            if old is None:
+                del recorder.versions[id(target)]
+            else:
+                recorder.versions[id(target)] = old
+            recorder.write(target, OPS["where"](is_finite, new, target))
+
+
+def _settle_by(
+    recorder: Recorder, schedule: Schedule, is_finite: Variable, buckets: Sequence[Any], tell: Callable[[bool], None] | None
+) -> None:
+    """Let the schedule take its numbers back after runs that made no step. Whether one did is kept in a tensor, which every run writes."""
+    with running_at_once():
+        flag = tensor.full([], True, "bool")
+    flag.name = recorder.fresh_name("is_finite")
+    recorder.write(recorder.capture(flag), is_finite)
+    advance, before = schedule.advance, list[dict[str, float]]()
+
+    def advance_noting() -> list[float]:
+        before[:] = [dict(bucket.numbers) for bucket in buckets]
+        return advance()
+
+    def settle() -> None:
+        was_finite = bool(flag.item())
+        if not was_finite:
+            for bucket, numbers in zip(buckets, before, strict=True):
+                bucket.numbers.clear()
+                bucket.numbers.update(numbers)
+        if tell is not None:
+            tell(was_finite)
+
+    schedule.advance, schedule.settle = advance_noting, settle
+
+
+def _held(recorder: Recorder) -> list[Variable]:
+    """The Variables that may outlive a run."""
+    program = recorder.root.program
+    own = [] if program is None else list(program.variables.values())
+    return [*own, *(v for _, v in recorder.root.tensors.values())]
+
+
+def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) -> Schedule:
     operator = OPS[optimizer._operator]
     kinds = [p.kind for p in operator.definition.parameters]  # type: ignore[attr-defined]
     buckets = list(optimizer._buckets)
@@ -183,6 +243,4 @@ def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) ->
             optimizer._finish(bucket)
         return found
 
-    program = recorder.root.program
-    if program is not None:
-        program.schedules.append(Schedule(variables, advance, optimizer))
+    return Schedule(variables, advance, optimizer)

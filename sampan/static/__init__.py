@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from ..tensor.custom_ops import print_variable as Print
 from ..tensor.custom_ops import py_func
 from ..tensor.executor import Executor
@@ -44,6 +47,13 @@ from .variables import create_global_var, create_parameter, data
 from .weight_norm import WeightNormParamAttr
 
 install_program_methods()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # it builds on optimizers, which build on this package
+        return importlib.import_module(f"{__name__}.amp")
+    raise AttributeError(f"module 'sampan.static' has no attribute {name!r}")
+
 
 __all__ = [
     "BuildStrategy",

@@ -50,16 +50,21 @@ def register_precision(precision: Precision) -> Precision:
 
 
 def _cast_operands(precision: Precision, definition: OpDef, values: list[Value]) -> Sequence[Value]:
+    types = operand_dtypes(precision, definition, values)
+    return [v if dtype is None else p.cast(v, dtype) for v, dtype in zip(values, types, strict=True)]
+
+
+def operand_dtypes(precision: Precision, definition: OpDef, values: Sequence[Value]) -> list[str | None]:
+    """What an operator's operands are cast to; None for those that stay as they are."""
     floating = [v for v in values if dtypes.is_floating(v.dtype) and not v.weak]
-    if not floating or definition.name == "cast" or definition.updates:
-        return values
-    target = _target(precision, definition.name, [v.dtype for v in floating])
-    if target is None:
-        return values
-    return [p.cast(v, target) if dtypes.is_floating(v.dtype) and v.dtype != "float64" and not v.weak else v for v in values]
+    target = None
+    if floating and definition.name != "cast" and not definition.updates:
+        target = computing_dtype(precision, definition.name, [v.dtype for v in floating])
+    return [target if dtypes.is_floating(v.dtype) and v.dtype != "float64" and not v.weak else None for v in values]
 
 
-def _target(precision: Precision, name: str, types: list[str]) -> str | None:
+def computing_dtype(precision: Precision, name: str, types: list[str]) -> str | None:
+    """The floating dtype that an operator's operands of these types are cast to; None: they stay as they are."""
     if name in precision.black:
         return "float32"
     if name in precision.white or precision.level == "O2":

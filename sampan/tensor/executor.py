@@ -119,6 +119,9 @@ class Prepared:
         """What is fetched of the runner's results; the others go to the scope."""
         for name, tensor in zip(self.fresh, results[self.fetch_count :], strict=True):
             scope.put(name, tensor)
+        for schedule in self.schedules:
+            if schedule.settle is not None:
+                schedule.settle()
         return results[: self.fetch_count]
 
 

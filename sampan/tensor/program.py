@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import _rt
@@ -49,11 +49,15 @@ class ParameterVariable(Variable):
 
 @dataclass
 class Schedule:
-    """Numbers that every run of a Program is given afresh: an optimizer's step sizes. ``advance`` gives them, in the order of ``variables``."""
+    """Numbers that every run of a Program is given afresh: an optimizer's step sizes. ``advance`` gives them, in the order of ``variables``.
+
+    settle: is called after the run: what ``advance`` moved on goes back where the run made no step.
+    """
 
     variables: list[Variable]
     advance: Callable[[], list[float]]
     optimizer: Any = None
+    settle: Callable[[], None] | None = None
 
 
 @dataclass(eq=False)
@@ -353,7 +357,7 @@ def copy_program(source: Program, keep: Callable[[Op], bool], for_test: bool) ->
         if current is not None and twin_handle is not None and id(mapping.get(id(current))) in produced:
             new.versions[id(twin_handle)] = twin_handle.latest = mapping[id(current)]
     if not for_test:
-        made.schedules = [Schedule([copied(v) for v in s.variables], s.advance, s.optimizer) for s in source.schedules]
+        made.schedules = [replace(s, variables=[copied(v) for v in s.variables]) for s in source.schedules]
     return made
 
 

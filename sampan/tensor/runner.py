@@ -18,13 +18,14 @@ from ..ir.program import Block, Op, Value
 from ..ops import primitives as p
 from ..ops.define import CONTROL_STATEMENTS, OpDef, Parameter, operator_named
 from .arrays import TensorArray
+from .autocast import current_precision, set_precision
 from .autograd import grad
 from .build import OPS
 from .dispatch import Dispatcher
 from .program_gradients import CARRIED, copy_ops
 from .random import default_generator
 from .recording import Recorder, current_recorder
-from .replay import DYNAMIC, EFFECT, FORWARD, FUNCTIONS, PRESENT, WANTED, Operand, Replay, map_attribute
+from .replay import DYNAMIC, EFFECT, FORWARD, FUNCTIONS, PRECISION, PRESENT, WANTED, Operand, Replay, map_attribute
 from .sizes import with_sizes
 
 Environment = dict[int, Any]
@@ -362,7 +363,16 @@ CONTROL_STEPS: dict[str, Callable[[Op], Step]] = {
 
 
 def _run_at_once(op: Op, name: str, values: list[Any]) -> list[Any]:
-    """The results of a call that depends on data."""
+    """The results of a call that depends on data, under the precision that it was recorded under."""
+    outer = current_precision()
+    set_precision(op.attributes.get(PRECISION))
+    try:
+        return _call_at_once(op, name, values)
+    finally:
+        set_precision(outer)
+
+
+def _call_at_once(op: Op, name: str, values: list[Any]) -> list[Any]:
     own = {k: v for k, v in op.attributes.items() if not k.startswith("@")}
     function = FUNCTIONS.get(name)
     if function is not None:

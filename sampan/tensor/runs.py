@@ -34,7 +34,12 @@ def scaled_to_norm(tensors: Sequence[Tensor], total: Tensor, largest_norm: float
     return [t for run in runs_of(tensors) for t in OPS["scaled_to_norm"](run, total, largest_norm)]
 
 
-def unscale(tensors: Sequence[Tensor], inverse: float) -> bool:
-    """Multiply the tensors in place; whether all of their elements are finite."""
-    flags = [OPS["unscale_step"](run, inverse)[1] for run in runs_of(tensors)]
-    return all(flag.item() for flag in flags)
+def unscale(tensors: Sequence[Any], inverse: Any) -> Tensor:
+    """Multiply the tensors in place by a number; whether all of their elements are finite."""
+    total = None
+    for run in runs_of(tensors):
+        part = OPS["unscale_step"](run, inverse)[1]
+        total = part if total is None else OPS["logical_and"](total, part)
+    if total is None:
+        return OPS["ones"]([], "bool")
+    return total

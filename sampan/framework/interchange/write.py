@@ -12,6 +12,7 @@ from ...base import dtypes, nest
 from ...base.errors import SampanError, UnsupportedError, message
 from ...ops.define import operator_named
 from ...ops.primitives.core import PRIMITIVES
+from ...tensor.autocast import operand_dtypes
 from ...tensor.expander import Expander
 from ...tensor.replay import DYNAMIC, FUNCTIONS, PRECISION, Operand, expand_call, map_attribute, values_of
 from ...tensor.sizes import SIZES, as_number
@@ -180,10 +181,17 @@ class ProgramWriter:
         return made
 
     def _by_row(self, op: Any, inputs: list[Handle], writer: Writer) -> list[Handle] | None:
-        if op.attributes.get(DYNAMIC) is not None or op.attributes.get(PRECISION) is not None:
+        if op.attributes.get(DYNAMIC) is not None:
             return None
         emit = Emit(writer, op.name.removeprefix("op."), op.outputs)
         before = len(writer.block.operations)
+        precision = op.attributes.get(PRECISION)
+        if precision is not None:  # what the operands are cast to in the expansion, the file's casts do
+            definition = None if op.name in PRIMITIVES else operator_named(op.name)
+            if definition is None:
+                return None
+            types = operand_dtypes(precision, definition, op.inputs)
+            inputs = [emit.cast(h, dtype) for h, dtype in zip(inputs, types, strict=True)]
         try:
             return self._of_row(op, inputs, emit)
         except (UnsupportedError, TypeError) as error:
