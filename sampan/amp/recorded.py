@@ -21,7 +21,7 @@ class Scaling:
         self._scale, self._inverse = (
             recorder.input(recorder.fresh_name(name), "float64", (), weak=True) for name in ("loss_scale", "inverse_scale")
         )
-        program.schedules.append(Schedule([self._scale, self._inverse], lambda: [scaler._scale, 1.0 / scaler._scale]))
+        program.schedules.append(Schedule([self._scale, self._inverse], lambda scope: [scaler._scale, 1.0 / scaler._scale]))
 
     def scaled(self, loss: Variable) -> Any:
         """The loss times the scale."""

@@ -86,12 +86,12 @@ class TrainStep:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One step on these inputs; the loss, and what else the function returns."""
         traced, tensors = self._find(args, kwargs)
-        numbers = [v for schedule in traced.program.schedules for v in schedule.advance()]
+        numbers = [v for schedule in traced.program.schedules for v in schedule.advance(None)]
         with set_grad_enabled(False), compiling(memory_budget=self.memory_budget):
             result = traced.run(tensors, numbers)
         for schedule in traced.program.schedules:
             if schedule.settle is not None:
-                schedule.settle()
+                schedule.settle(None)
         return result
 
     def program(self, *args: Any, **kwargs: Any) -> Program:

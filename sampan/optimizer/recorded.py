@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .. import tensor
 from ..base.errors import ArgumentError, ArgumentTypeError, UnsupportedError, message
 from ..nn.initializer import Constant
@@ -14,6 +16,7 @@ from ..tensor import OPS, Parameter
 from ..tensor.program import Program, Schedule, declare_start, default_main_program, default_startup_program, running_at_once
 from ..tensor.program_block import Operator
 from ..tensor.recording import Recorder
+from ..tensor.scope import Scope
 from ..tensor.variable import Variable
 
 
@@ -119,10 +122,11 @@ def append_update(
             aligned = optimizer._clipped(everything, aligned)
             optimizer._arrange(everything, aligned)
             old_versions = dict(recorder.versions)
-            schedule = _append_buckets(optimizer, recorder, aligned)
+            numbers = None if startup is None else [KeptNumbers(optimizer, bucket) for bucket in optimizer._buckets]
+            schedule = _append_buckets(optimizer, recorder, aligned, numbers)
             if is_finite is not None:
                 _append_choice(recorder, is_finite, old_versions)
-                _settle_by(recorder, schedule, is_finite, list(optimizer._buckets), tell)
+                _settle_by(recorder, schedule, is_finite, list(optimizer._buckets), numbers, tell)
             if recorder.root.program is not None:
                 recorder.root.program.schedules.append(schedule)
     finally:
@@ -178,7 +182,12 @@ def _append_choice(recorder: Recorder, is_finite: Variable, old_versions: dict[i
 
 
 def _settle_by(
-    recorder: Recorder, schedule: Schedule, is_finite: Variable, buckets: Sequence[Any], tell: Callable[[bool], None] | None
+    recorder: Recorder,
+    schedule: Schedule,
+    is_finite: Variable,
+    buckets: Sequence[Any],
+    numbers: Sequence[KeptNumbers] | None,
+    tell: Callable[[bool], None] | None,
 ) -> None:
     """Let the schedule take its numbers back after runs that made no step. Whether one did is kept in a tensor, which every run writes."""
     with running_at_once():
@@ -187,16 +196,20 @@ def _settle_by(
     recorder.write(recorder.capture(flag), is_finite)
     advance, before = schedule.advance, list[dict[str, float]]()
 
-    def advance_noting() -> list[float]:
+    def advance_noting(scope: Scope | None) -> list[float]:
+        for kept in numbers or ():
+            kept.read(scope)
         before[:] = [dict(bucket.numbers) for bucket in buckets]
-        return advance()
+        return advance(scope)
 
-    def settle() -> None:
+    def settle(scope: Scope | None) -> None:
         was_finite = bool(flag.item())
         if not was_finite:
-            for bucket, numbers in zip(buckets, before, strict=True):
+            for bucket, old in zip(buckets, before, strict=True):
                 bucket.numbers.clear()
-                bucket.numbers.update(numbers)
+                bucket.numbers.update(old)
+            for kept in numbers or ():
+                kept.write(scope)
         if tell is not None:
             tell(was_finite)
 
@@ -210,7 +223,40 @@ def _held(recorder: Recorder) -> list[Variable]:
     return [*own, *(v for _, v in recorder.root.tensors.values())]
 
 
-def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) -> Schedule:
+class KeptNumbers:
+    """The numbers that an optimizer keeps for a bucket of parameters, in scopes under the names of their states, so that the startup Program, files and other
+    scopes reach them. In their dtype there, exact in the bucket."""
+
+    def __init__(self, optimizer: Any, bucket: Any) -> None:
+        self.bucket = bucket
+        self.kept: list[tuple[str, Any, float, list[str]]] = []
+        for name in bucket.numbers:
+            number = optimizer._numbers[name]
+            start = optimizer._first(number, bucket.group)
+            keys = [optimizer._key(p, name) for _, p, _ in bucket.members]
+            for key, (_, p, _) in zip(keys, bucket.members, strict=True):
+                optimizer._states_made_by.full(key, list(p.shape) if number.like_parameter else [1], start, number.dtype)
+            self.kept.append((name, np.dtype(number.dtype).type, start, keys))
+
+    def read(self, scope: Scope | None) -> None:
+        """Take the numbers of the scope where they are others than those of the bucket."""
+        for name, kind, start, keys in self.kept:
+            held = scope.get(keys[0]) if scope is not None else None
+            if held is not None:
+                value = held.numpy_view().reshape(-1)[0]
+                if value != kind(self.bucket.numbers[name]):
+                    self.bucket.numbers[name] = start if value == kind(start) else float(value)
+
+    def write(self, scope: Scope | None) -> None:
+        """Give the scope the bucket's numbers."""
+        for name, _, _, keys in self.kept:
+            for key in keys:
+                held = scope.get(key) if scope is not None else None
+                if held is not None:
+                    held.numpy_view()[...] = self.bucket.numbers[name]
+
+
+def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any], numbers: Sequence[KeptNumbers] | None) -> Schedule:
     operator = OPS[optimizer._operator]
     kinds = [p.kind for p in operator.definition.parameters]  # type: ignore[attr-defined]
     buckets = list(optimizer._buckets)
@@ -232,8 +278,10 @@ def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) ->
         for run in bucket.runs:
             optimizer._apply(operator, run, run.pick(grads), rates, positions)
 
-    def advance() -> list[float]:
+    def advance(scope: Scope | None) -> list[float]:
         found: list[float] = []
+        for kept in numbers or ():
+            kept.read(scope)
         rate = optimizer.get_lr()
         for bucket, places in zip(buckets, varying, strict=True):
             optimizer._advance(bucket)
@@ -241,6 +289,8 @@ def _append_buckets(optimizer: Any, recorder: Recorder, grads: Sequence[Any]) ->
             found += [float(rates[k]) for k in places]
             found += [float(k) for k in optimizer._positions(bucket).values()]
             optimizer._finish(bucket)
+        for kept in numbers or ():
+            kept.write(scope)
         return found
 
     return Schedule(variables, advance, optimizer)

@@ -99,7 +99,7 @@ class Prepared:
 
     def gather(self, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
         """What the runner takes."""
-        numbers = [s.advance() for s in self.schedules]
+        numbers = [s.advance(scope) for s in self.schedules]
         inputs = []
         for kind, source, variable in self.sources:
             if kind == "feed":
@@ -121,7 +121,7 @@ class Prepared:
             scope.put(name, tensor)
         for schedule in self.schedules:
             if schedule.settle is not None:
-                schedule.settle()
+                schedule.settle(scope)
         return results[: self.fetch_count]
 
 

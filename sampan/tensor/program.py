@@ -18,7 +18,7 @@ from .program_block import ProgramBlock
 from .program_text import print_recorded
 from .recording import Recorder
 from .replay import FUNCTIONS, WRITES, Operand, map_attribute
-from .scope import global_scope
+from .scope import Scope, global_scope
 from .variable import Variable
 
 
@@ -50,14 +50,15 @@ class ParameterVariable(Variable):
 @dataclass
 class Schedule:
     """Numbers that every run of a Program is given afresh: an optimizer's step sizes. ``advance`` gives them, in the order of ``variables``.
+    Both functions are told the scope that the run is over, if any.
 
     settle: is called after the run: what ``advance`` moved on goes back where the run made no step.
     """
 
     variables: list[Variable]
-    advance: Callable[[], list[float]]
+    advance: Callable[[Scope | None], list[float]]
     optimizer: Any = None
-    settle: Callable[[], None] | None = None
+    settle: Callable[[Scope | None], None] | None = None
 
 
 @dataclass(eq=False)

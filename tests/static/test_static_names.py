@@ -389,3 +389,41 @@ def test_sequences_by_level_of_detail_are_refused_with_another_way(kind):
         getattr(static.nn, f"sequence_{kind}")(
             static.data("x", [None, 2]), *{"conv": [3], "pool": ["sum"], "expand": ["y"]}.get(kind, [])
         )
+
+
+@pytest.mark.parametrize("method", ["Adam", "Adamax", "NAdam", "RAdam", "Lamb"])
+def test_what_an_optimizer_counts_is_saved_loaded_started_anew_and_of_the_scope(method, tmp_path):
+    def build():
+        main, startup = static.Program(), static.Program()
+        with static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            x = static.data("x", [None, 3])
+            weight = paddle.ParamAttr(name="w", initializer=paddle.nn.initializer.Constant(0.5))
+            loss = static.nn.fc(x, 1, weight_attr=weight, bias_attr=False).pow(2).mean()
+            getattr(paddle.optimizer, method)(0.1).minimize(loss)
+        return main, startup
+
+    def train(main, steps):
+        for _ in range(steps):
+            exe.run(main, feed={"x": floats(4, 3)})
+        return held("w").copy()
+
+    exe, path = static.Executor(), str(tmp_path / "model")
+    with fresh_static_mode():
+        main, startup = build()
+        exe.run(startup)
+        first = train(main, 1)
+        train(main, 2)
+        static.save(main, path)
+        fourth = train(main, 1)
+        exe.run(startup)  # anew
+        np.testing.assert_array_equal(train(main, 1), first)
+        with static.scope_guard(static.Scope()):  # another scope has its own count
+            exe.run(startup)
+            np.testing.assert_array_equal(train(main, 1), first)
+        static.load(main, path)
+        np.testing.assert_allclose(train(main, 1), fourth, rtol=1e-5)
+    with fresh_static_mode():
+        main, startup = build()
+        exe.run(startup)
+        static.load(main, path)
+        np.testing.assert_allclose(train(main, 1), fourth, rtol=1e-5)
