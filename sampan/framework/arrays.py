@@ -18,8 +18,11 @@ def is_tensor(value: Any) -> bool:
 
 
 def to_array(value: Any) -> np.ndarray:
-    """The value as an array: a tensor's own memory; bfloat16 as ``ml_dtypes``'s."""
-    return value.numpy_view() if isinstance(value, Tensor) else np.asarray(value)
+    """The value as an array in the machine's byte order: a tensor's own memory; bfloat16 as ``ml_dtypes``'s."""
+    if isinstance(value, Tensor):
+        return value.numpy_view()
+    array = np.asarray(value)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def to_tensor(array: np.ndarray) -> Any:

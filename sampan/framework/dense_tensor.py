@@ -56,7 +56,10 @@ def read(file: BinaryIO) -> np.ndarray:
     needed, held = math.prod(shape) * np.dtype(kind).itemsize, _bytes_left(file)
     if needed > held:  # before memory of that size is asked for
         raise _damaged(f"its content is cut off: shape {shape} of {kind} needs {needed} bytes and {held} follow")
-    array = np.empty(shape, kind)
+    try:
+        array = np.empty(shape, kind)
+    except ValueError as error:  # of more axes, or larger ones beside an empty one, than an array has
+        raise _damaged(f"its shape is impossible ({error})") from error
     if file.readinto(content(array)) != math.prod(shape) * array.itemsize:  # type: ignore[attr-defined]
         raise _damaged("its content is cut off")
     return array

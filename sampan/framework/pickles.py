@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .. import _rt
 from ..base.errors import ArgumentError, SampanError, describe, message
 from .arrays import content
 
@@ -104,10 +105,15 @@ def _bytearray(content: Any = b"", codec: str = "latin1") -> bytearray:
     return bytearray(content if isinstance(content, bytes) else _encode(content, codec))
 
 
-_BUILTINS: dict[str, Any] = {
-    t.__name__: t for t in (tuple, list, dict, set, frozenset, complex, int, float, bool, str, bytes, slice)
-}
-_BUILTINS |= {"bytearray": _bytearray, "long": int, "unicode": str}
+def _bytes(*content: Any) -> bytes:
+    """No bytes, as protocol 2 writes them."""
+    if content:
+        raise UnsafeFileError(message(f"the file asks for bytes({describe(content[0])})", "that could take memory of any size"))
+    return b""
+
+
+_BUILTINS: dict[str, Any] = {t.__name__: t for t in (tuple, list, dict, set, frozenset, complex, int, float, bool, str, slice)}
+_BUILTINS |= {"bytes": _bytes, "bytearray": _bytearray, "long": int, "unicode": str}
 _ARRAYS = {"_reconstruct": _reconstruct, "scalar": _scalar}
 _NUMBERS = {
     name: getattr(np, name)
@@ -121,6 +127,7 @@ _SAFE: dict[str, dict[str, Any]] = {
     "numpy": {"ndarray": _Array, "dtype": _DType, **_NUMBERS},
     "numpy.core.multiarray": _ARRAYS,
     "numpy._core.multiarray": _ARRAYS,
+    _rt.DType.__module__: {"DType": _rt.DType},
 }
 
 
@@ -160,7 +167,7 @@ def read(file: BinaryIO, trusted: Iterable[type] = ()) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The same value with plain arrays and dtypes in place of the stand-ins; lists and dicts are changed in place."""
+    """The same value with plain arrays and dtypes in place of the stand-ins; lists, deques and dicts are changed in place."""
     if isinstance(value, np.ndarray):
         return value.view(np.ndarray)
     if isinstance(value, _DType):
@@ -168,8 +175,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         for key, item in value.items():
             value[key] = _plain(item)
-    elif isinstance(value, list):
-        value[:] = [_plain(item) for item in value]
+    elif isinstance(value, (list, collections.deque)):
+        for k, item in enumerate(value):
+            value[k] = _plain(item)
     elif type(value) is tuple:
         return tuple(_plain(item) for item in value)
     return value

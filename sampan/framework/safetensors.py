@@ -24,6 +24,7 @@ _KINDS = {
     "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
 }  # fmt: skip
 _CODES = {name: code for code, name in _KINDS.items()}
+_METADATA = "__metadata__"
 _HEADER_LIMIT = 100_000_000  # the format's own limit
 
 
@@ -37,7 +38,7 @@ def save_file(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata
 
     Raises:
         ArgumentTypeError: a name is no text, or a value is no tensor or array.
-        ArgumentError: an element type that the format does not have.
+        ArgumentError: an element type, or a name, that the format does not have.
 
     Example:
         >>> import os, tempfile
@@ -47,12 +48,16 @@ def save_file(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata
         >>> read_arrays(path)["bias"].shape
         (3,)
     """
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
     contents, at = [], 0
     for name, value in tensors.items():
         if not isinstance(name, str) or not hasattr(value, "shape"):
             raise ArgumentTypeError(
                 message(f"save(): {name!r} is {describe(value)}", "a safetensors file holds a flat dict of names to tensors")
+            )
+        if name == _METADATA:
+            raise ArgumentError(
+                message(f"save(): a tensor is called {name!r}", "the format keeps that name", "give it another one")
             )
         array = to_array(value)
         code = _CODES.get(_kind_of(value, array))
@@ -89,12 +94,12 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             raise _damaged(path, "its header's length is impossible")
         try:
             header = json.loads(file.read(length))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(path, f"its header is no JSON ({error})") from error
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[8 + length :]
     if not isinstance(header, dict):
         raise _damaged(path, "its header is no JSON object")
-    return {name: _array(path, name, entry, mapped) for name, entry in header.items() if name != "__metadata__"}
+    return {name: _array(path, name, entry, mapped) for name, entry in header.items() if name != _METADATA}
 
 
 def _array(path: Any, name: str, entry: Any, mapped: memoryview) -> np.ndarray:
@@ -106,7 +111,10 @@ def _array(path: Any, name: str, entry: Any, mapped: memoryview) -> np.ndarray:
         raise _damaged(path, f"the entry of {name!r} cannot be read ({error!r})") from error
     if not is_sound or not start <= end <= len(mapped) or end - start != math.prod(shape) * dtype.itemsize:
         raise _damaged(path, f"the entry of {name!r} does not fit the content")
-    return np.frombuffer(mapped[start:end], dtype).reshape(shape)
+    try:
+        return np.frombuffer(mapped[start:end], dtype).reshape(shape)
+    except ValueError as error:  # of more axes, or larger ones beside an empty one, than an array has
+        raise _damaged(path, f"the entry of {name!r} has an impossible shape ({error})") from error
 
 
 def _damaged(path: Any, why: str) -> ArgumentError:

@@ -9,11 +9,13 @@ import numpy as np
 
 from ..base.dtypes import numpy_dtype
 from ..base.errors import ArgumentError, message
+from ..base.kinds import Size
 from ..tensor import Tensor, share_array
+from ..tensor.explained import Explained, explained
 from ..tensor.functions import dtype_name
 
 
-class MmapStorage:
+class MmapStorage(Explained):
     """The first bytes of a file, mapped into memory and not read before they are used.
 
     Args:
@@ -31,12 +33,13 @@ class MmapStorage:
         [1.0, 2.0]
     """
 
-    def __init__(self, filename: str, nbytes: int) -> None:
+    def __init__(self, filename: str, nbytes: Size) -> None:
         size = os.stat(filename).st_size
         if not 0 <= nbytes <= size:
             raise ArgumentError(message(f"MmapStorage(): nbytes={nbytes!r}", f"{filename} has {size} bytes"))
         self._bytes = np.memmap(filename, np.uint8, "c", shape=(nbytes,)) if nbytes else np.zeros(0, np.uint8)
 
+    @explained
     def get_slice(self, dtype: Any = "uint8", start: int = 0, stop: int = -1, step: int = 1) -> Tensor:
         """The elements of the file from ``start`` up to ``stop`` (-1: the end) by ``step``, as a vector of this dtype.
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import _rt
+from ..base import dtypes
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, describe, message
-from ..ops.arguments import dtype_name, known_shape
+from ..ops.arguments import dtype_name, known_shape, normalized_axes
 from .build import OPS
 from .creation import share_array
+from .explained import explained
 from .sparse_tensor import Array, SparseTensor, ordered, require_sparse, values_at
 
 Tensor = _rt.Tensor
@@ -35,9 +38,15 @@ def _formed(x: SparseTensor, made: SparseTensor) -> SparseTensor:
 # ---------------------------------------------------------------------- of each value
 
 
+def of_values(name: str, x: Any, *args: Any) -> SparseTensor:
+    """The operator of each kept value; those of equal places are added before, as they are one element."""
+    kept = ordered(require_sparse(name, "x", x))
+    return kept.with_values(OPS[name](kept.values(), *args))
+
+
 def _each(name: str, what: str) -> Callable[..., SparseTensor]:
     def function(x: SparseTensor, name: str | None = None) -> SparseTensor:
-        return require_sparse(function.__name__, "x", x).with_values(OPS[function.__name__](x.values()))
+        return of_values(function.__name__, x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -58,7 +67,7 @@ FUNCTIONS: dict[str, Any] = {name: _each(name, what) for name, what in EACH.item
 
 def pow(x: SparseTensor, factor: float, name: str | None = None) -> SparseTensor:
     """The kept values to the power ``factor``."""
-    return require_sparse("pow", "x", x).with_values(OPS["pow"](x.values(), factor))
+    return of_values("pow", x, factor)
 
 
 def cast(x: SparseTensor, index_dtype: Any = None, value_dtype: Any = None, name: str | None = None) -> SparseTensor:
@@ -68,7 +77,7 @@ def cast(x: SparseTensor, index_dtype: Any = None, value_dtype: Any = None, name
         return made
     kind = dtype_name("cast", index_dtype)
     if kind not in ("int32", "int64"):
-        raise ArgumentTypeError(message(f"sparse.cast(): index_dtype is {kind}", "it must be int32 or int64"))
+        raise ArgumentTypeError(message(f"cast(): index_dtype is {kind}", "it must be int32 or int64"))
     return made.with_index_dtype(kind)
 
 
@@ -81,7 +90,7 @@ def is_same_shape(x: Any, y: Any) -> bool:
     """Whether the two, sparse or dense, have the same shape."""
     for name, value in (("x", x), ("y", y)):
         if not isinstance(value, (SparseTensor, Tensor)):
-            raise ArgumentTypeError(message(f"sparse.is_same_shape(): {name} is {describe(value)}", "it must be a tensor"))
+            raise ArgumentTypeError(message(f"is_same_shape(): {name} is {describe(value)}", "it must be a tensor"))
     return list(x.shape) == list(y.shape)
 
 
@@ -93,12 +102,10 @@ def _matched(name: str, x: Any, y: Any) -> tuple[SparseTensor, SparseTensor]:
     require_sparse(name, "y", y)
     if x.is_sparse_csr() != y.is_sparse_csr() or x.sparse_dim() != y.sparse_dim():
         raise ArgumentError(
-            message(
-                f"sparse.{name}(): x and y are kept in different forms", "", "convert one with to_sparse_coo() or to_sparse_csr()"
-            )
+            message(f"{name}(): x and y are kept in different forms", "", "convert one with to_sparse_coo() or to_sparse_csr()")
         )
     if not is_same_shape(x, y):
-        raise ShapeError(message(f"sparse.{name}(): x is {list(x.shape)} and y {list(y.shape)}", "they must have the same shape"))
+        raise ShapeError(message(f"{name}(): x is {list(x.shape)} and y {list(y.shape)}", "they must have the same shape"))
     return ordered(x), ordered(y)
 
 
@@ -136,13 +143,11 @@ def subtract(x: Any, y: Any, name: str | None = None) -> Any:
 def _scaled(name: str, x: Any, y: Any, combine: str) -> SparseTensor:
     """x's values combined with y's at the same places: what x does not keep is zero either way."""
     require_sparse(name, "x", x)
-    if isinstance(y, (int, float, complex)) or (isinstance(y, Tensor) and y.size == 1):
-        return x.with_values(OPS[combine](x.values(), y if not isinstance(y, Tensor) else OPS["reshape"](y, [])))
+    if isinstance(y, (int, float, complex, np.number)) or (isinstance(y, Tensor) and y.size == 1):
+        return x.with_values(OPS[combine](x.values(), OPS["reshape"](y, []) if isinstance(y, Tensor) else y))
     if isinstance(y, Tensor):
         if list(y.shape) != list(x.shape):
-            raise ShapeError(
-                message(f"sparse.{name}(): x is {list(x.shape)} and y {list(y.shape)}", "they must have the same shape")
-            )
+            raise ShapeError(message(f"{name}(): x is {list(x.shape)} and y {list(y.shape)}", "they must have the same shape"))
         return x.with_values(OPS[combine](x.values(), values_at(y, x.places)))
     a, b = _matched(name, x, y)
     keys, others = a.keys(), b.keys()
@@ -176,26 +181,27 @@ def mask_as(x: Tensor, mask: SparseTensor, name: str | None = None) -> SparseTen
     require_sparse("mask_as", "mask", mask)
     if not isinstance(x, Tensor) or list(x.shape) != list(mask.shape):
         raise ShapeError(
-            message(f"sparse.mask_as(): x is {describe(x)}", f"it must be a dense tensor of the mask's shape {list(mask.shape)}")
+            message(f"mask_as(): x is {describe(x)}", f"it must be a dense tensor of the mask's shape {list(mask.shape)}")
         )
+    mask = ordered(mask)
     return mask.with_values(values_at(x, mask.places))
 
 
 # ---------------------------------------------------------------------- products
 
 
-def _as_matrices(name: str, parameter: str, x: SparseTensor) -> tuple[Array, Array, int]:
-    """The rows and columns of its elements, counted over the batch, and the batch."""
+def _as_matrices(name: str, parameter: str, x: SparseTensor) -> tuple[Array, Array]:
+    """The rows and columns of its elements, counted over the batch."""
     if x.ndim not in (2, 3) or x.dense_dim():
         raise ShapeError(
             message(
-                f"sparse.{name}(): {parameter} is {list(x.shape)}",
+                f"{name}(): {parameter} is {list(x.shape)}",
                 "it must be a sparse matrix, or a batch of them, without dense axes",
             )
         )
     if x.ndim == 2:
-        return x.places[0], x.places[1], 1
-    return x.places[0] * x.shape[1] + x.places[1], x.places[0] * x.shape[2] + x.places[2], int(x.shape[0])
+        return x.places[0], x.places[1]
+    return x.places[0] * x.shape[1] + x.places[1], x.places[0] * x.shape[2] + x.places[2]
 
 
 def matmul(x: Any, y: Any, name: str | None = None) -> Any:
@@ -209,43 +215,46 @@ def matmul(x: Any, y: Any, name: str | None = None) -> Any:
     """
     require_sparse("matmul", "x", x)
     if not isinstance(y, (Tensor, SparseTensor)):
-        raise ArgumentTypeError(message(f"sparse.matmul(): y is {describe(y)}", "it must be a sparse or dense tensor"))
-    rows, columns, _ = _as_matrices("matmul", "x", x)
+        raise ArgumentTypeError(message(f"matmul(): y is {describe(y)}", "it must be a sparse or dense tensor"))
+    rows, columns = _as_matrices("matmul", "x", x)
     if len(y.shape) != x.ndim or y.shape[-2] != x.shape[-1] or list(y.shape[:-2]) != list(x.shape[:-2]):
         raise ShapeError(
             message(
-                f"sparse.matmul(): x is {list(x.shape)} and y {list(y.shape)}",
+                f"matmul(): x is {list(x.shape)} and y {list(y.shape)}",
                 "the last axis of x must equal the second-last of y, and the batch y's",
             )
         )
-    dense = y if isinstance(y, Tensor) else y.to_dense()
     width = int(y.shape[-1])
-    flat = OPS["reshape"](dense, [math.prod(y.shape[:-1]), width])
+    if isinstance(y, SparseTensor):
+        left, right = _equal_pairs(columns, _as_matrices("matmul", "y", y)[0])
+        terms = OPS["multiply"](_chosen(x.values(), left), _chosen(y.values(), right))
+        places = np.concatenate([x.places[:-1, left], y.places[-1:, right]])
+        return _formed(x, ordered(SparseTensor(places, terms, [*x.shape[:-1], width])))
+    flat = OPS["reshape"](y, [math.prod(y.shape[:-1]), width])
     terms = OPS["multiply"](_chosen(flat, columns), OPS["unsqueeze"](x.values(), -1))
-    product = OPS["reshape"](_added(math.prod(x.shape[:-1]), rows, terms), [*x.shape[:-1], width])
-    if isinstance(y, Tensor):
-        return product
-    pattern = np.matmul(_marks(x), _marks(y)) > 0
-    places = np.stack(np.nonzero(pattern)).astype(np.int64)
-    return _formed(x, SparseTensor(places, values_at(product, places), product.shape))
+    return OPS["reshape"](_added(math.prod(x.shape[:-1]), rows, terms), [*x.shape[:-1], width])
 
 
-def _marks(x: SparseTensor) -> Array:
-    marks = np.zeros(tuple(x.shape), np.float32)
-    marks[tuple(x.places)] = 1
-    return marks
+def _equal_pairs(left: Array, right: Array) -> tuple[Array, Array]:
+    """Where they hold equal numbers: the positions in left and in right of each pair."""
+    order = np.argsort(right, kind="stable")
+    first, last = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+    counts = last - first
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(np.arange(left.size), counts), order[np.repeat(first, counts) + within]
 
 
 def mv(x: SparseTensor, vec: Tensor, name: str | None = None) -> Tensor:
     """A sparse matrix [M, N] times a dense vector [N]: [M]."""
     if not isinstance(vec, Tensor) or len(vec.shape) != 1:
-        raise ShapeError(message(f"sparse.mv(): vec is {describe(vec)}", "it must be a dense vector"))
+        raise ShapeError(message(f"mv(): vec is {describe(vec)}", "it must be a dense vector"))
     return OPS["squeeze"](matmul(x, OPS["unsqueeze"](vec, -1)), -1)
 
 
 def masked_matmul(x: Tensor, y: Tensor, mask: SparseTensor, name: str | None = None) -> SparseTensor:
     """The elements of the product of dense x [..., M, K] and y [..., K, N] at the mask's places; no other is computed."""
-    rows, columns, _ = _as_matrices("masked_matmul", "mask", require_sparse("masked_matmul", "mask", mask))
+    mask = ordered(require_sparse("masked_matmul", "mask", mask))
+    rows, columns = _as_matrices("masked_matmul", "mask", mask)
     if (
         list(x.shape[:-1]) != list(mask.shape[:-1])
         or [*y.shape[:-2], y.shape[-1]] != [*mask.shape[:-2], mask.shape[-1]]
@@ -253,7 +262,7 @@ def masked_matmul(x: Tensor, y: Tensor, mask: SparseTensor, name: str | None = N
     ):
         raise ShapeError(
             message(
-                f"sparse.masked_matmul(): x is {list(x.shape)}, y {list(y.shape)} and the mask {list(mask.shape)}",
+                f"masked_matmul(): x is {list(x.shape)}, y {list(y.shape)} and the mask {list(mask.shape)}",
                 "they do not fit",
             )
         )
@@ -269,7 +278,7 @@ def addmm(input: Any, x: Any, y: Any, beta: float = 1.0, alpha: float = 1.0, nam
     product = matmul(x, y)
     if isinstance(product, Tensor):
         if not isinstance(input, Tensor):
-            raise ArgumentTypeError(message(f"sparse.addmm(): input is {describe(input)}", "with a dense y it must be dense"))
+            raise ArgumentTypeError(message(f"addmm(): input is {describe(input)}", "with a dense y it must be dense"))
         return OPS["add"](OPS["scale"](input, beta), OPS["scale"](product, alpha))
     return add(multiply(require_sparse("addmm", "input", input), beta), multiply(product, alpha))
 
@@ -284,7 +293,7 @@ def transpose(x: SparseTensor, perm: Sequence[int], name: str | None = None) -> 
     if sorted(order) != list(range(rank)) or any(a >= lead for a in order[:lead]):
         raise ArgumentError(
             message(
-                f"sparse.transpose(): perm is {list(perm)}",
+                f"transpose(): perm is {list(perm)}",
                 f"it must name each of the {rank} axes once, the {lead} sparse ones first",
             )
         )
@@ -296,7 +305,7 @@ def reshape(x: SparseTensor, shape: Any, name: str | None = None) -> SparseTenso
     """x in another shape of as many elements; one size may be -1, and 0 keeps x's own. x has no dense axes."""
     if require_sparse("reshape", "x", x).dense_dim():
         raise ShapeError(
-            message(f"sparse.reshape(): x has {x.dense_dim()} dense axes", "", "convert it with to_sparse_coo(x.ndim) first")
+            message(f"reshape(): x has {x.dense_dim()} dense axes", "", "convert it with to_sparse_coo(x.ndim) first")
         )
     sizes = [x.shape[k] if n == 0 and k < x.ndim else n for k, n in enumerate(known_shape("reshape", shape))]
     known = math.prod(n for n in sizes if n != -1)
@@ -304,7 +313,7 @@ def reshape(x: SparseTensor, shape: Any, name: str | None = None) -> SparseTenso
         sizes[sizes.index(-1)] = x.size // known
     if any(n < 0 for n in sizes) or math.prod(sizes) != x.size:
         raise ShapeError(
-            message(f"sparse.reshape(): x of shape {list(x.shape)} cannot become {list(shape)}", f"it has {x.size} elements")
+            message(f"reshape(): x of shape {list(x.shape)} cannot become {list(shape)}", f"it has {x.size} elements")
         )
     places = np.stack(np.unravel_index(x.keys(), tuple(sizes))).astype(np.int64)
     return _formed(x, SparseTensor(places, x.values(), sizes))
@@ -313,9 +322,13 @@ def reshape(x: SparseTensor, shape: Any, name: str | None = None) -> SparseTenso
 def slice(x: SparseTensor, axes: Any, starts: Any, ends: Any, name: str | None = None) -> SparseTensor:
     """x from ``starts`` to ``ends`` along the axes, which are sparse ones; negative numbers count from the end."""
     first, last = [0] * require_sparse("slice", "x", x).ndim, list(x.shape)
-    for axis, start, end in zip(*([int(v) for v in given] for given in (axes, starts, ends)), strict=True):
+    bounds_of = [[int(v) for v in given] for given in (axes, starts, ends)]
+    if len({len(given) for given in bounds_of}) > 1:
+        told = f"there are {' and '.join(str(len(given)) for given in bounds_of)} axes, starts and ends"
+        raise ArgumentError(message(f"slice(): {told}", "there must be one of each for an axis"))
+    for axis, start, end in zip(*bounds_of, strict=True):
         if not -x.ndim <= axis < x.ndim or axis % x.ndim >= x.sparse_dim():
-            raise ArgumentError(message(f"sparse.slice(): axes hold {axis}", f"x has {x.sparse_dim()} sparse axes"))
+            raise ArgumentError(message(f"slice(): axes hold {axis}", f"x has {x.sparse_dim()} sparse axes"))
         length = x.shape[axis]
         bounds = [min(max(v + length if v < 0 else v, 0), length) for v in (start, end)]
         first[axis % x.ndim], last[axis % x.ndim] = bounds[0], max(bounds)
@@ -327,13 +340,12 @@ def slice(x: SparseTensor, axes: Any, starts: Any, ends: Any, name: str | None =
 
 
 def sum(x: SparseTensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> SparseTensor:
-    """The sums over the axes (all of them by default), kept where some element was."""
-    x = require_sparse("sum", "x", x) if dtype is None else x.astype(dtype)
+    """The sums over the axes (all of them by default), kept where some element was; of integers and bools in int64, as of a dense tensor."""
+    require_sparse("sum", "x", x)
+    x = x.astype(dtype or (x.dtype if dtypes.is_differentiable(x.dtype.name) else "int64"))
     rank, lead = x.ndim, x.sparse_dim()
-    given = list(range(rank)) if axis is None else [axis] if isinstance(axis, int) else list(axis)
-    if any(not -rank <= a < rank for a in given):
-        raise ArgumentError(message(f"sparse.sum(): axis is {axis!r}", f"x has the shape {list(x.shape)}"))
-    over = {a % rank for a in given}
+    given = axis if axis is None or isinstance(axis, (list, tuple)) else [axis]
+    over = normalized_axes("sum", given and [operator.index(a) for a in given], rank)
     inner = [a - lead + 1 for a in over if a >= lead]
     values = OPS["sum"](x.values(), inner, keepdim=keepdim) if inner else x.values()
     if all(a in over for a in range(lead)):
@@ -361,6 +373,7 @@ FUNCTIONS.update(
         )
     }
 )  # fmt: skip
+FUNCTIONS.update({name: explained(f) for name, f in FUNCTIONS.items()})
 
 
 def _install_operators() -> None:

@@ -16,6 +16,7 @@ from ..ops.arguments import dtype_name, known_shape
 from .autograd import no_grad
 from .build import OPS
 from .creation import share_array, to_tensor
+from .explained import explained
 from .printing import format_array
 from .selected_rows import is_selected_rows
 from .selected_rows import to_dense as whole_table
@@ -23,6 +24,7 @@ from .size import Size
 
 Tensor = _rt.Tensor
 Array = np.ndarray[Any, Any]
+_MOST = 2**63 - 1
 
 
 class SparseTensor:
@@ -35,6 +37,12 @@ class SparseTensor:
     def __init__(
         self, places: Array, values: Tensor, shape: Sequence[int], is_rows: bool = False, index_dtype: str = "int64"
     ) -> None:
+        if math.prod(shape) > _MOST:
+            raise ShapeError(
+                message(
+                    f"a sparse tensor of shape {list(shape)}", "it has more elements than 64 bits can number", "use smaller sizes"
+                )
+            )
         self.places = places  # int64 [sparse axes, count]
         self._values = values
         self._shape = tuple(shape)
@@ -155,10 +163,9 @@ class SparseTensor:
 
     def to_dense(self) -> Tensor:
         """The dense tensor, zero where nothing is kept; elements at equal places are added. Gradients flow to the values."""
-        inner = list(self._values.shape[1:])
-        flat = OPS["zeros"]([math.prod(self._shape[: len(self.places)]), *inner], self.dtype.name)
         if self.dtype.name == "bool":
             return to_tensor(self.numpy())
+        flat = OPS["zeros"]([math.prod(self._shape[: len(self.places)]), *self._values.shape[1:]], self.dtype.name)
         return OPS["reshape"](OPS["index_add"](flat, share_array(self.keys()), 0, self._values), list(self._shape))
 
     def numpy(self) -> Array:
@@ -212,8 +219,17 @@ class SparseTensor:
     # ------------------------------------------------------------------ gradients
 
     def backward(self, grad_tensor: Any = None, retain_graph: bool = False) -> None:
-        """Add the gradients of the kept values to the leaves that they were computed from; ``grad_tensor``: sparse at the same places, or dense."""
+        """Add the gradients of the kept values to the leaves that they were computed from; ``grad_tensor``: sparse at the same places, or dense.
+
+        Raises:
+            ArgumentError: grad_tensor keeps other places.
+        """
         if isinstance(grad_tensor, SparseTensor):
+            if grad_tensor.shape != self.shape or not np.array_equal(grad_tensor.places, self.places):
+                told = f"backward(): grad_tensor is {list(grad_tensor.shape)} with {grad_tensor.nnz()} places"
+                raise ArgumentError(
+                    message(told, f"it must keep the same {self.nnz()} places of {list(self._shape)}", "pass a dense gradient")
+                )
             grad_tensor = grad_tensor._values
         elif isinstance(grad_tensor, Tensor):
             grad_tensor = values_at(grad_tensor, self.places)
@@ -301,6 +317,7 @@ def _values_of(name: str, values: Any, dtype: Any, stop_gradient: bool) -> Tenso
     return made
 
 
+@explained
 def sparse_coo_tensor(
     indices: Any, values: Any, shape: Any = None, dtype: Any = None, place: Any = None, stop_gradient: bool = True
 ) -> SparseTensor:  # fmt: skip
@@ -337,7 +354,7 @@ def sparse_coo_tensor(
             raise ArgumentError(message(f"{name}(): shape is None and indices are empty", "pass the shape"))
         sizes = (*(int(n) + 1 for n in places.max(1)), *kept.shape[1:])
     else:
-        sizes = known_shape(name, shape)
+        sizes = _sizes_of(name, shape)
     if len(sizes) != len(places) + len(kept.shape) - 1 or tuple(sizes[len(places) :]) != tuple(kept.shape[1:]):
         told = f"shape is {list(sizes)}, indices {list(places.shape)} and values {list(kept.shape)}"
         raise ShapeError(
@@ -347,6 +364,13 @@ def sparse_coo_tensor(
     return SparseTensor(places, kept, sizes, False, index_dtype)
 
 
+def _sizes_of(name: str, shape: Any) -> tuple[int, ...]:
+    sizes = known_shape(name, shape)
+    if -1 in sizes:
+        raise ArgumentError(message(f"{name}(): shape is {list(sizes)}", "its sizes must be at least 0"))
+    return sizes
+
+
 def _require_inside(name: str, parameter: str, places: Array, sizes: Sequence[int]) -> None:
     for axis, row in enumerate(places):
         if row.size and (row.min() < 0 or row.max() >= sizes[axis]):
@@ -354,6 +378,7 @@ def _require_inside(name: str, parameter: str, places: Array, sizes: Sequence[in
             raise IndexRangeError(message(f"{name}(): {parameter} hold {wrong} for axis {axis}", f"the shape is {list(sizes)}"))
 
 
+@explained
 def sparse_csr_tensor(
     crows: Any, cols: Any, values: Any, shape: Any = None, dtype: Any = None, place: Any = None, stop_gradient: bool = True
 ) -> SparseTensor:  # fmt: skip
@@ -385,7 +410,9 @@ def sparse_csr_tensor(
         raise ShapeError(
             message(f"{name}(): values has the shape {list(kept.shape)} and cols {list(columns.shape)}", "they must be equal")
         )
-    sizes = known_shape(name, shape) if shape is not None else (starts.size - 1, int(columns.max(initial=-1)) + 1)
+    if not starts.size and shape is None:
+        raise ShapeError(message(f"{name}(): crows is empty", "it has one element more than the matrix has rows"))
+    sizes = _sizes_of(name, shape) if shape is not None else (starts.size - 1, int(columns.max(initial=-1)) + 1)
     if len(sizes) not in (2, 3):
         raise ShapeError(message(f"{name}(): shape is {list(sizes)}", "it must be [M, N] or [B, M, N]"))
     batch, rows = math.prod(sizes[:-2]), sizes[-2]
@@ -435,7 +462,7 @@ def require_sparse(name: str, parameter: str, x: Any) -> SparseTensor:
     if not isinstance(x, SparseTensor):
         raise ArgumentTypeError(
             message(
-                f"sparse.{name}(): {parameter} is {describe(x)}",
+                f"{name}(): {parameter} is {describe(x)}",
                 "it must be a sparse tensor",
                 "make one with to_sparse_coo() or to_sparse_csr()",
             )

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import pickletools
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -16,7 +17,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from sampan.framework import arrays, files, load, load_safetensors, pickles, save, save_safetensors
+import sampan as sp
+from sampan.base.errors import ArgumentError
+from sampan.framework import UnsafeFileError, arrays, dense_tensor, files, load, load_safetensors, pickles, save, save_safetensors
 from sampan.framework.safetensors import read_arrays
 from sampan.tensor import to_tensor
 
@@ -449,3 +452,58 @@ def test_we_read_paddles_files(tmp_path):
     assert sorted(received) == keys
     assert received["LR_Scheduler"] == {"last_epoch": 0, "last_lr": 0.1}
     assert same(load(tmp_path / "binary"), w)
+
+
+def test_dtypes_and_arrays_in_queues_come_back():
+    file = io.BytesIO()
+    save({"dtype": sp.bfloat16, "recent": collections.deque([np.ones(2)], 3), "step": 1}, file)
+    loaded = load(file.seek(0) or file)
+    assert loaded["dtype"] is sp.bfloat16
+    assert type(loaded["recent"][0]) is np.ndarray
+    assert loaded["recent"].maxlen == 3
+
+
+def test_arrays_of_the_other_byte_order_keep_their_numbers(tmp_path):
+    array = np.array([1.0, 2.0], ">f4")
+    save({"a": array}, tmp_path / "x.safetensors")
+    assert load(tmp_path / "x.safetensors")["a"].tolist() == [1.0, 2.0]
+    for settings in ({}, {"use_binary_format": True}):
+        save(array, tmp_path / "x", **settings)
+        assert load(tmp_path / "x").tolist() == [1.0, 2.0]
+
+
+def test_a_name_that_safetensors_keeps_is_refused(tmp_path):
+    with pytest.raises(ArgumentError, match="'__metadata__'; the format keeps that name"):
+        save({"__metadata__": sp.ones([1])}, tmp_path / "x.safetensors")
+
+
+class _Asks:
+    def __init__(self, what, *args):
+        self.call = what, args
+
+    def __reduce__(self):
+        return self.call
+
+
+def test_files_cannot_ask_for_memory():
+    with pytest.raises(UnsafeFileError, match="memory of any size"):
+        load(io.BytesIO(pickle.dumps(_Asks(bytes, 1 << 40))))
+
+
+@pytest.mark.parametrize("shape", [[0, 1 << 63], [1] * 70])
+def test_impossible_shapes_are_named(tmp_path, shape):
+    sizes = b"".join(b"\x10" + dense_tensor._varint(n) for n in shape)
+    described = b"\x08\x05" + sizes
+    with pytest.raises(ArgumentError, match="its shape is impossible"):
+        load(io.BytesIO(struct.pack("<IQIi", 0, 0, 0, len(described)) + described + bytes(4)))
+    header = json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 if shape[0] else 0]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(ArgumentError, match="'a' has an impossible shape"):
+        load(tmp_path / "x.safetensors")
+
+
+def test_nested_headers_are_refused(tmp_path):
+    header = b'{"a":' + b"[" * 100_000
+    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ArgumentError, match="its header is no JSON"):
+        load(tmp_path / "x.safetensors")

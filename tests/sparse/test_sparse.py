@@ -215,6 +215,37 @@ def test_sums(axis, keepdim, lead):
     assert sparse.sum(coo(a), 0, dtype="float64").dtype == paddle.float64
 
 
+def test_sums_of_integers_and_bools_are_int64():
+    for dtype in ("int32", "bool"):
+        x = coo(np.array([[1, 0], [1, 1]], dtype))
+        for axis in (0, np.int64(1), None):
+            found = sparse.sum(x, axis)
+            assert found.dtype == paddle.int64
+            check(found.numpy().reshape(-1), np.array([[1, 0], [1, 1]]).sum(axis).reshape(-1))
+
+
+def test_values_of_equal_places_are_one_element():
+    x = sparse.sparse_coo_tensor([[0, 0, 1], [1, 1, 0]], [1.0, 1.0, 3.0], [2, 2])
+    dense = x.numpy()
+    check(sparse.square(x), dense**2)
+    check(sparse.pow(x, 3), dense**3)
+    check(F.relu6(sparse.multiply(x, 4)), np.minimum(4 * dense, 6))
+    check(F.softmax(x), np.where(dense != 0, 1.0, 0.0))
+    check(sparse.mask_as(paddle.full([2, 2], 5.0), x), np.where(dense != 0, 5.0, 0.0))
+    check(sparse.masked_matmul(paddle.ones([2, 3]), paddle.ones([3, 2]), x), np.where(dense != 0, 3.0, 0.0))
+    check(sparse.matmul(x, x), dense @ dense)
+
+
+def test_products_of_sparse_matrices_need_no_dense_ones():
+    x = sparse.sparse_coo_tensor([[0, 7], [5, 5]], [2.0, 3.0], [10**9, 10**9], stop_gradient=False)
+    y = sparse.sparse_coo_tensor([[5, 5], [1, 2]], [10.0, 100.0], [10**9, 10**9])
+    z = sparse.matmul(x, y)
+    assert z.indices().tolist() == [[0, 0, 7, 7], [1, 2, 1, 2]]
+    assert z.values().tolist() == [20.0, 200.0, 30.0, 300.0]
+    z.values().sum().backward()
+    assert x.grad.values().tolist() == [110.0, 110.0]
+
+
 # ---------------------------------------------------------------------- gradients
 
 
@@ -303,6 +334,25 @@ def test_pooling_takes_the_largest_kept_value():
     assert (np.count_nonzero(g.reshape(1, 2, 2, 2, 2, 2, 2, 2), (2, 4, 6)) <= 1).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_pooling_takes_any_number(dtype):
+    numbers = [[-np.inf, np.nan], [1, 2], [np.nan, -np.inf]] if dtype != "int64" else [[2**53, -5], [2**53 + 1, -4], [0, -3]]
+    x = sparse.sparse_coo_tensor([[0] * 3, [0, 1, 1], [0, 0, 1], [1, 1, 1]], numbers, [1, 2, 2, 2, 2], dtype)
+    check(F.max_pool3d(x, 1).values().astype("float64"), x.values().astype("float64"))
+    largest = np.max(x.values().astype("float64").numpy(), 0) if dtype != "int64" else [2**53 + 1, -3]
+    assert F.max_pool3d(x, 2).values().astype("float64").numpy().reshape(-1).tolist() == pytest.approx(list(largest), nan_ok=True)
+    if dtype == "int64":
+        assert F.max_pool3d(x, 2).values().tolist() == [largest]
+
+
+def test_padding_is_given_in_pairs_too():
+    a = np.zeros((1, 3, 4, 1), "float32")
+    a[0, 1, 2] = 1
+    found = F.conv2d(coo(a, 3), paddle.ones([2, 2, 1, 1]), padding=[[0, 0], [1, 0], [0, 2], [0, 0]])
+    assert found.shape == [1, 3, 5, 1]
+    check(found, F.conv2d(coo(a, 3), paddle.ones([2, 2, 1, 1]), padding=[1, 0, 0, 2]).numpy())
+
+
 def test_layers_train_and_keep_their_state():
     paddle.seed(1)
     net = paddle.nn.Sequential(
@@ -364,12 +414,31 @@ X = [[0.0, 1.0], [2.0, 0.0]]
         (lambda: sparse.transpose(coo(X), [0, 0]), "each of the 2 axes once"),
         (lambda: sparse.reshape(coo(X), [3]), "cannot become"),
         (lambda: sparse.slice(coo(X, 1), [1], [0], [1]), "sparse axes"),
-        (lambda: sparse.sum(coo(X), 2), "axis is 2"),
+        (lambda: sparse.sum(coo(X), 2), "axis 2 is outside"),
         (lambda: sparse.cast(coo(X), "float32"), "int32 or int64"),
         (lambda: F.softmax(coo(X), 0), "last axis"),
         (lambda: F.conv2d(coo(X), paddle.ones([1, 1, 1, 1])), "dense channels"),
         (lambda: F.subm_conv2d(coo(np.ones((1, 2, 2, 1)), 3), paddle.ones([1, 1, 1, 1]), stride=2), "must be 1"),
         (lambda: bool(coo(X)), "to_dense"),
+        (lambda: sparse.sparse_coo_tensor([[0], [0]], [1.0], [2**40, 2**40]), "more elements than 64 bits"),
+        (lambda: sparse.sparse_coo_tensor([[0], [0]], [1.0], [-1, 3]), "sizes must be at least 0"),
+        (lambda: sparse.sparse_coo_tensor([[0, 1], [0]], [1.0], [3, 3]), r"sparse_coo_tensor\(\)"),
+        (lambda: sparse.sparse_csr_tensor([], [], []), "crows is empty"),
+        (lambda: sparse.slice(coo(X), [0, 1], [0], [1]), "one of each"),
+        (lambda: sparse.sum(coo(X), "a"), r"^sum\(\)"),
+        (lambda: sparse.masked_matmul([[1.0]], paddle.ones([1, 1]), coo(X)), "x is .* it must be a Tensor"),
+        (lambda: coo(X).backward(coo([[1.0, 0.0], [2.0, 0.0]])), "same 2 places"),
+        (lambda: F.softmax(coo(X).astype("complex64")), "must be real"),
+        (lambda: F.attention(paddle.ones([2, 3]), paddle.ones([2, 3]), paddle.ones([2, 3]), csr(X)), "N, heads, T, width"),
+        (lambda: F.max_pool3d(coo(np.ones((1, 2, 2, 2, 1)), 4), 2, 0), "stride is 0"),
+        (lambda: F.conv2d(coo(np.ones((1, 2, 2, 1)), 3), paddle.ones([1, 1, 1, 1]), dilation=0), "dilation is 0"),
+        (lambda: F.conv2d(coo(np.ones((1, 2, 2, 1)), 3), paddle.ones([1, 1, 1, 1]), paddle.ones([2])), r"bias is \[2\]"),
+        (lambda: F.conv2d(coo(np.ones((1, 2, 2, 1)), 3), paddle.ones([1, 1, 1, 1]), padding=[[0, 0]]), "holds 1 pairs"),
+        (lambda: sparse.nn.Conv3D(2, 3, 2, stride=0), "stride is 0"),
+        (lambda: sparse.nn.Conv3D(2, 3, [2, 2]), "3 of them"),
+        (lambda: sparse.nn.Conv2D(0, 3, 2), "in_channels is 0"),
+        (lambda: sparse.nn.SubmConv2D(2, 3, 2, data_format="NCHW"), "'NHWC'"),
+        (lambda: sparse.nn.MaxPool3D(0), "kernel_size is 0"),
     ],
 )
 def test_messages(call, told):

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from ...base.errors import ArgumentError, message
+from ...base.kinds import Count, Counts, Padding
 from ...nn import BatchNorm1D, Layer
 from ...nn.initializer import Normal
-from ...tensor.sparse_tensor import SparseTensor, require_sparse
+from ...tensor.sparse_tensor import SparseTensor, ordered, require_sparse
 from . import functional
 from . import functional as F
 
@@ -80,7 +81,8 @@ class BatchNorm(BatchNorm1D):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, use_global_stats=use_global_stats)
 
     def forward(self, x: SparseTensor) -> SparseTensor:  # type: ignore[override]
-        return require_sparse("nn.BatchNorm", "x", x).with_values(super().forward(x.values()))
+        kept = ordered(require_sparse("nn.BatchNorm", "x", x))
+        return kept.with_values(super().forward(kept.values()))
 
 
 class SyncBatchNorm(BatchNorm):
@@ -93,16 +95,16 @@ class _Convolution(Layer):
     weight: Any
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-        padding_mode: str = "zeros", weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
+        self, in_channels: Count, out_channels: Count, kernel_size: Counts, stride: Counts = 1, padding: Padding = 0, dilation: Counts = 1,
+        groups: Count = 1, padding_mode: str = "zeros", weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        if padding_mode != "zeros" or groups != 1:
-            raise ArgumentError(
-                message(f"{type(self).__name__}: padding_mode={padding_mode!r}, groups={groups}", "it takes 'zeros' and 1")
-            )
-        kernel = [kernel_size] * self._rank if isinstance(kernel_size, int) else list(kernel_size)
-        self._settings = (stride, padding, dilation, groups, data_format or ("NDHWC" if self._rank == 3 else "NHWC"))
+        name, channels_last = type(self).__name__, "NDHWC" if self._rank == 3 else "NHWC"
+        if padding_mode != "zeros" or groups != 1 or data_format not in (None, channels_last):
+            told = f"{name}(): padding_mode={padding_mode!r}, groups={groups}, data_format={data_format!r}"
+            raise ArgumentError(message(told, f"it takes 'zeros', 1 and {channels_last!r}"))
+        kernel = F.each_axis(name, "kernel_size", kernel_size, self._rank)
+        self._settings = (stride, padding, dilation, groups, channels_last)
         spread = math.sqrt(2.0 / (in_channels * math.prod(kernel)))
         self.weight = self.create_parameter(
             [*kernel, in_channels, out_channels], weight_attr, default_initializer=Normal(0.0, spread)
@@ -130,8 +132,8 @@ class Conv2D(_Convolution):
 
 class _Submanifold(_Convolution):
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-        padding_mode: str = "zeros", key: str | None = None, weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
+        self, in_channels: Count, out_channels: Count, kernel_size: Counts, stride: Counts = 1, padding: Padding = 0, dilation: Counts = 1,
+        groups: Count = 1, padding_mode: str = "zeros", key: str | None = None, weight_attr: Any = None, bias_attr: Any = None, data_format: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode, weight_attr, bias_attr, data_format
@@ -155,7 +157,7 @@ class MaxPool3D(Layer):
     """The largest kept value of each channel in each window; see ``functional.max_pool3d``."""
 
     def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False, ceil_mode: bool = False,
+        self, kernel_size: Counts, stride: Counts | None = None, padding: Padding = 0, return_mask: bool = False, ceil_mode: bool = False,
         data_format: str = "NDHWC", name: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
