@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .. import _rt
 from ..base.errors import ArgumentError, SampanError, describe, message
+from ..tensor import DType
 from .arrays import content
 
 
@@ -127,7 +127,7 @@ _SAFE: dict[str, dict[str, Any]] = {
     "numpy": {"ndarray": _Array, "dtype": _DType, **_NUMBERS},
     "numpy.core.multiarray": _ARRAYS,
     "numpy._core.multiarray": _ARRAYS,
-    _rt.DType.__module__: {"DType": _rt.DType},
+    DType.__module__: {"DType": DType},
 }
 
 

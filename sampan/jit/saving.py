@@ -6,14 +6,13 @@ for PaddlePaddle itself, where its format can say it. PaddlePaddle's own ``.pdmo
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.errors import ArgumentError, ArgumentTypeError, ConversionError, UnsupportedError, message
+from ..base.errors import ArgumentError, ArgumentTypeError, ConversionError, SampanError, UnsupportedError, message
 from ..framework.arrays import to_array, to_tensor
 from ..framework.atomic import replacing
 from ..framework.interchange.combined import read_parameters, write_parameters
@@ -96,24 +95,27 @@ def save(layer: Any, path: str, input_spec: Any = None, **configs: Any) -> None:
         "tensors": described,
         "functions": {name: {mode: f.data() for mode, f in modes.items()} for name, modes in recordings.items()},
     }
-    with replacing(path + TENSORS_SUFFIX) as file:
-        file.write(write_parameters({name: to_array(tensors[name]) for name in sorted(tensors)}))
-    _save_for_paddle(path + PROGRAM_SUFFIX, functions["forward"]["eval"], tensors)
-    with replacing(path + FUNCTIONS_SUFFIX) as file:
-        file.write(json.dumps(saved, separators=(",", ":")).encode())
+    # Everything that can be refused comes before the first file.
+    contents = {
+        TENSORS_SUFFIX: write_parameters({name: to_array(tensors[name]) for name in sorted(tensors)}),
+        PROGRAM_SUFFIX: _for_paddle(path + PROGRAM_SUFFIX, functions["forward"]["eval"], tensors),
+        FUNCTIONS_SUFFIX: json.dumps(saved, separators=(",", ":")).encode(),
+    }
+    for suffix, content in contents.items():
+        if content is not None:
+            with replacing(path + suffix) as file:
+                file.write(content)
+        elif os.path.exists(path + suffix):
+            os.remove(path + suffix)  # of an earlier save: it would not belong to the parameters
 
 
-def _save_for_paddle(path: str, traced: Any, tensors: Mapping[str, Any]) -> None:
-    """Write the evaluation's forward as PaddlePaddle's ``.pdmodel`` where its format can say it; else no such file is there."""
+def _for_paddle(path: str, traced: Any, tensors: Mapping[str, Any]) -> bytes | None:
+    """The evaluation's forward as PaddlePaddle's ``.pdmodel``; None where its format cannot say it."""
     try:
-        content = write_model(export_traced(traced, tensors))
+        return write_model(export_traced(traced, tensors))  # type: ignore[no-any-return]
     except UnsupportedError as error:
-        if os.path.exists(path):
-            os.remove(path)  # of an earlier save: it would not belong to the parameters
         tell(f"no {path} was written: {error}")
-        return
-    with replacing(path) as file:
-        file.write(content)
+        return None
 
 
 def _functions_of(layer: Layer, input_spec: Any) -> dict[str, dict[str, Any]]:
@@ -162,15 +164,21 @@ def load(path: str, **configs: Any) -> TranslatedLayer:
     with open(path + FUNCTIONS_SUFFIX, "rb") as file:
         content = file.read()
     try:
-        saved = json.loads(content)
-        version, described, functions = saved["version"], saved["tensors"], saved["functions"]
-    except (ValueError, KeyError, TypeError) as error:
+        return _made(path, json.loads(content))
+    except SampanError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         raise damaged(f"{path + FUNCTIONS_SUFFIX}: {type(error).__name__}: {error}") from error
+
+
+def _made(path: str, saved: Any) -> TranslatedLayer:
+    """The layer of a document of ``save``."""
+    version, described, functions = saved["version"], saved["tensors"], saved["functions"]
     if version > VERSION:
         raise damaged(f"{path + FUNCTIONS_SUFFIX} is of version {version}, and this is version {VERSION}")
     with open(path + TENSORS_SUFFIX, "rb") as file:
         names = sorted(described) if version > 1 else list(described)
-        arrays = read_parameters(io.BytesIO(file.read()), names, repr(path + TENSORS_SUFFIX))
+        arrays = read_parameters(file, names, repr(path + TENSORS_SUFFIX))
     tensors = {name: to_tensor(arrays[name]) for name in described}
     made = {name: {mode: SavedFunction.from_data(d) for mode, d in modes.items()} for name, modes in functions.items()}
     return TranslatedLayer(made, tensors, described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import weakref
@@ -23,6 +24,7 @@ from .settings import is_enabled, show_code, shows_code, tell
 
 #: A part of fewer operators gains less by its Program than the call of it costs.
 _SMALLEST_PART = 4
+_HELD = "_static_functions"
 
 
 class StaticFunction:
@@ -49,13 +51,11 @@ class StaticFunction:
         self._cache = Recordings(lambda: self.__qualname__)
         self._eager: dict[Any, str] = {}
         self._last: Traced | None = None
-        #: The layers that run as Programs of their own where the function itself runs eagerly.
-        self._parts: weakref.WeakKeyDictionary[Layer, StaticFunction] = weakref.WeakKeyDictionary()
-        #: Functions, and methods of layers, that do.
-        self._function_parts: weakref.WeakKeyDictionary[Any, dict[Any, StaticFunction]] = weakref.WeakKeyDictionary()
+        #: What runs as Programs of their own where this one runs eagerly: functions, and methods of layers, which are kept with those.
+        self.parts: weakref.WeakSet[StaticFunction] = weakref.WeakSet()
+        self._function_parts: dict[Any, StaticFunction] = {}
         #: Whether it is a part of another, and then whether it is called as it is.
         self._is_part = self._is_small = False
-        self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         functools.update_wrapper(self, function, updated=())
         self._signature = inspect.signature(function)
         self._positional = _positional(self._signature, skip=instance is not None)
@@ -75,13 +75,11 @@ class StaticFunction:
     def __get__(self, instance: Any, owner: Any = None) -> StaticFunction:
         if instance is None:
             return self
-        found = self._bound.get(id(instance))
-        if found is None or found[0]() is not instance:
-            made = StaticFunction(self._function, self.input_spec, self.full_graph, instance, **self._options)
-            key = id(instance)
-            self._bound[key] = weakref.ref(instance, lambda _: self._bound.pop(key, None)), made
-            return made
-        return found[1]
+        held = functions_of(instance, self)
+        found = held.get(None)
+        if found is None:
+            found = held[None] = StaticFunction(self._function, self.input_spec, self.full_graph, instance, **self._options)
+        return found
 
     @property
     def class_instance(self) -> Any:
@@ -92,6 +90,12 @@ class StaticFunction:
     def dygraph_function(self) -> Callable[..., Any]:
         """The function as it was."""
         return self._function if self._instance is None else MethodType(self._function, self._instance)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StaticFunction:
+        """The same function, of the copy of its object, without recordings."""
+        instance = copy.deepcopy(self._instance, memo)
+        made = memo[id(self)] = StaticFunction(self._function, self.input_spec, self.full_graph, instance, **self._options)
+        return made
 
     def __repr__(self) -> str:
         return f"<StaticFunction {self.__qualname__}>"
@@ -141,11 +145,12 @@ class StaticFunction:
             or (owner is not None and not isinstance(owner, Layer))
         ):
             return converted(target)  # type: ignore[no-any-return]
-        held = self._function_parts.setdefault(owner if owner is not None else function, {})
+        held = self._function_parts if owner is None else functions_of(owner, self)
         found = held.get(function)
         if found is None:
             found = held[function] = StaticFunction(function, instance=owner)
             found._is_part = True
+            self.parts.add(found)
         return lambda *args, **kwargs: found._as_part(target, args, kwargs)
 
     def _as_part(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -161,9 +166,11 @@ class StaticFunction:
         forward = layer.forward
         if not isinstance(forward, MethodType) or not (layer._sub_layers or wants_conversion(forward.__func__)):  # type: ignore[arg-type]
             return forward  # a Program of one operator gains nothing
-        found = self._parts.get(layer)
+        held = functions_of(layer, self)
+        found = held.get("forward")
         if found is None or found._function is not forward.__func__:
-            found = self._parts[layer] = StaticFunction(forward)
+            found = held["forward"] = StaticFunction(forward)
+            self.parts.add(found)
         return lambda *args, **kwargs: (found if is_data((args, kwargs)) else forward)(*args, **kwargs)
 
     @property
@@ -276,6 +283,38 @@ class StaticFunction:
         if self._instance is not None and vars(self._instance).get(self.__name__) is self:
             del vars(self._instance)[self.__name__]
         return self.dygraph_function
+
+
+class _Held:
+    """The StaticFunctions of one object's methods. They hold the object, so they are kept with it: one ends with the other."""
+
+    def __init__(self, owner: Any = None) -> None:
+        self.owner = owner
+        self.functions: weakref.WeakKeyDictionary[StaticFunction, dict[Any, StaticFunction]] = weakref.WeakKeyDictionary()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Held:
+        return _Held()
+
+    def __reduce__(self) -> Any:
+        return _Held, ()
+
+
+def functions_of(instance: Any, asker: StaticFunction) -> dict[Any, StaticFunction]:
+    """The StaticFunctions of an object's methods that another one made.
+
+    Raises:
+        ArgumentTypeError: the object has no place to keep them.
+    """
+    try:
+        attributes = vars(instance)
+    except TypeError:
+        told = f"to_static(): {type(instance).__name__} has __slots__"
+        why = "what is recorded of a method is kept with its object"
+        raise ArgumentTypeError(message(told, why, "add '__dict__' to the slots, or convert a function")) from None
+    held = attributes.get(_HELD)
+    if held is None or held.owner is not instance:  # of another object, that this one is a shallow copy of
+        held = attributes[_HELD] = _Held(instance)
+    return held.functions.setdefault(asker, {})  # type: ignore[no-any-return]
 
 
 def _positional(signature: inspect.Signature, skip: bool) -> tuple[list[str], list[Any]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,24 +26,36 @@ class TranslatedLayer(Layer):
     ) -> None:
         super().__init__()
         self.training = False
-        held: dict[str, Tensor] = {}
         for name, tensor in tensors.items():
             own_name, is_trained, is_parameter = described[name]
-            held[name] = Parameter(tensor, is_trained, own_name or name) if is_parameter else tensor
-            if not is_parameter:
+            if is_parameter:
+                self._parameters[name] = Parameter(tensor, is_trained, own_name or name)
+            else:
                 tensor.name = own_name or name
-            table = self._parameters if is_parameter else self._buffers
-            table[name] = held[name]  # type: ignore[assignment]
+                self._buffers[name] = tensor
             if name.startswith("constant_"):
                 self._non_persistable_buffer_names_set.add(name)
         self._functions = functions
-        self._calls: dict[str, dict[str, Callable[..., Any]]] = {
-            name: {mode: f.bound(held, name) for mode, f in modes.items()} for name, modes in functions.items()
+        self._saved: Any = None
+        self._bind()
+
+    def _bind(self) -> None:
+        """Make what is called, over this layer's own tensors."""
+        held = {**self._parameters, **self._buffers}
+        own: dict[str, Any] = {
+            "_calls": {name: {mode: f.bound(held, name) for mode, f in modes.items()} for name, modes in self._functions.items()},
+            "_model": None if self._saved is None else self._saved.runner(held),
+            **{name: self._method(name) for name in self._functions if name != "forward"},
         }
-        self._model: Any = None
-        for name in functions:
-            if name != "forward":
-                object.__setattr__(self, name, self._method(name))
+        vars(self).update(own)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TranslatedLayer:
+        made = memo[id(self)] = object.__new__(type(self))
+        shared = {"_functions", "_saved"}
+        bound = {"_calls", "_model", *self._functions}
+        vars(made).update({k: v if k in shared else copy.deepcopy(v, memo) for k, v in vars(self).items() if k not in bound})
+        made._bind()
+        return made
 
     def _method(self, name: str) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -54,7 +67,8 @@ class TranslatedLayer(Layer):
 
     def run_model(self, saved: Any) -> None:
         """Run this model of PaddlePaddle's in the place of recorded functions."""
-        self._model = saved.runner({**self._parameters, **self._buffers})
+        self._saved = saved
+        self._bind()
 
     def forward(self, *args: Any) -> Any:
         """What the saved layer's ``forward`` computes."""

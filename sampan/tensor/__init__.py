@@ -63,6 +63,7 @@ for _flag in (flags.INTERPRET, flags.MAX_ISA):  # calls are compiled again under
 refresh_context()
 
 globals().update(public_names(""))
+DType = _rt.DType
 create_tensor = functions.create_tensor
 from .arrays import array_length, array_read, array_write, create_array, tensor_array_to_tensor  # noqa: E402
 
@@ -86,6 +87,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "DTYPE_ALIASES",
     "OPS",
+    "DType",
     "Parameter",
     "Size",
     "Tensor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 import sampan as paddle
-from sampan.base.errors import ConversionError
+from sampan.base.errors import ArgumentError, ConversionError
 from sampan.framework.interchange.combined import write_parameters
+from sampan.jit import saving
 from sampan.static import InputSpec
 
 X = paddle.to_tensor([[1.0, 2.0, 3.0, 4.0], [0.5, -1.0, 2.0, 0.0]])
@@ -344,3 +346,70 @@ def test_numbers_of_known_sizes_are_written_for_paddle(tmp_path):
         paddle.disable_static()
     np.testing.assert_allclose(found, net(x).numpy(), rtol=1e-6)
     np.testing.assert_allclose(paddle.jit.load(path)(x).numpy(), net(x).numpy(), rtol=1e-6)
+
+
+def test_nothing_is_written_when_something_is_refused(tmp_path, monkeypatch):
+    path = str(tmp_path / "net")
+    paddle.jit.save(paddle.nn.Linear(4, 3), path, input_spec=[InputSpec([None, 4], "float32", "x")])
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+
+    def fails(*_):
+        raise ValueError("cannot be said")
+
+    monkeypatch.setattr(saving, "write_model", fails)
+    with pytest.raises(ValueError, match="cannot be said"):
+        paddle.jit.save(paddle.nn.Linear(4, 3), path, input_spec=[InputSpec([None, 4], "float32", "x")])
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d.update(version="x"),
+        lambda d: d.update(functions=[]),
+        lambda d: d.update(tensors=[[[]]]),
+        lambda d: d["functions"].update(forward=True),
+        lambda d: d["functions"]["forward"]["eval"].update(structure=5),
+        lambda d: d["functions"]["forward"]["eval"]["block"]["ops"][0].__setitem__(2, []),
+    ],
+)
+def test_damaged_documents_say_so(tmp_path, damage):
+    path = str(tmp_path / "net")
+    paddle.jit.save(paddle.nn.Linear(4, 3), path, input_spec=[InputSpec([None, 4], "float32", "x")])
+    document = json.loads((tmp_path / "net.sampan.json").read_text())
+    damage(document)
+    (tmp_path / "net.sampan.json").write_text(json.dumps(document))
+    with pytest.raises(ArgumentError, match="damaged"):
+        paddle.jit.load(path)
+
+
+def test_a_copy_of_a_loaded_layer_has_weights_of_its_own(tmp_path):
+    path = str(tmp_path / "net")
+    net = Scaled()
+    paddle.jit.save(net, path, input_spec=[InputSpec([None, 2], "float32", "x")])
+    loaded = paddle.jit.load(path)
+    twin = copy.deepcopy(loaded)
+    x = paddle.ones([1, 2])
+    expected = loaded(x).numpy()
+    for p in twin.parameters():
+        p.set_value(paddle.zeros(p.shape))
+    assert np.array_equal(loaded(x).numpy(), expected)
+    assert not twin(x).numpy().any()
+    assert not twin.twice(x).numpy().any()
+    twin.train()
+    (twin(x) + 1).sum().backward()
+    assert all(p.grad is not None for p in twin.parameters())
+    assert all(p.grad is None for p in loaded.parameters())
+
+
+class Scaled(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.linear = paddle.nn.Linear(2, 2, bias_attr=False)
+
+    def forward(self, x):
+        return self.linear(x)
+
+    @paddle.jit.to_static(input_spec=[InputSpec([None, 2], "float32", "x")])
+    def twice(self, x):
+        return 2 * self.linear(x)

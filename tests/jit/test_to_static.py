@@ -547,8 +547,8 @@ def test_layers_of_a_function_that_runs_eagerly_are_programs_of_their_own():
             for a, b in zip(*found, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     assert "has no elements yet" in static.fallback_reason
-    assert {type(layer).__name__: f.get_traced_count() for layer, f in static._parts.items()} == {"Block": 2}
-    assert all(f.fallback_reason == "" for f in static._parts.values())
+    assert {type(f.class_instance).__name__: f.get_traced_count() for f in static.parts} == {"Block": 2}
+    assert all(f.fallback_reason == "" for f in static.parts)
 
 
 def test_a_part_that_takes_other_objects_runs_eagerly():
@@ -570,4 +570,4 @@ def test_a_part_that_takes_other_objects_runs_eagerly():
     for count in (1, 2, 3):
         assert static(X).tolist() == (X * 2 + float(X.sum())).tolist()
         assert outer.seen == count
-    assert sum(f.get_traced_count() for f in static._parts.values()) == 0
+    assert sum(f.get_traced_count() for f in static.parts) == 0
