@@ -9,6 +9,7 @@ from .. import tensor
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..tensor import Tensor
 from ..tensor.autograd import grad
+from ..tensor.variable import Variable
 
 
 class Jacobian:
@@ -20,7 +21,7 @@ class Jacobian:
     def __init__(self, ys: Tensor, xs: Tensor, is_batched: bool = False) -> None:
         limit = 2 if is_batched else 1
         for name, t in (("ys", ys), ("xs", xs)):
-            if not isinstance(t, Tensor):
+            if not isinstance(t, (Tensor, Variable)):
                 raise ArgumentTypeError(message(f"jacobian(): {name} is a {type(t).__name__}", "it must be a Tensor"))
             if t.ndim > limit:
                 kind = "[batch, n]" if is_batched else "[] or [n]"

@@ -108,6 +108,7 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None, no_grad_s
     stopped = _named(no_grad_set)
     variables = [recorder.resolve(v) for v in wanted]
     restored = [(v, v.stop_gradient) for v in variables]
+    was_building, recorder.root.builds_graph = recorder.root.builds_graph, True
     try:
         for v in variables:
             v.stop_gradient = v.name in stopped
@@ -121,6 +122,7 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None, no_grad_s
                 variables,
             )
     finally:
+        recorder.root.builds_graph = was_building
         for v, old in restored:
             v.stop_gradient = old
 

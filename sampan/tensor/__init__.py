@@ -65,6 +65,7 @@ refresh_context()
 globals().update(public_names(""))
 DType = _rt.DType
 create_tensor = functions.create_tensor
+from . import recorded_grad  # noqa: E402, F401
 from .arrays import array_length, array_read, array_write, create_array, tensor_array_to_tensor  # noqa: E402
 
 

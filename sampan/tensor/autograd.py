@@ -240,6 +240,9 @@ def grad(
     if not only_inputs:
         raise ArgumentTypeError("grad(): only_inputs must be True")
     _refuse_dump("grad", dump_backward_graph_path)
+    record = getattr(current_builder(), "differentiate", None)
+    if record is not None:
+        return record(outputs, inputs, grad_outputs, create_graph, allow_unused, no_grad_vars)  # type: ignore[no-any-return]
     targets = _tensors("grad", "inputs", inputs)
     found = _rt.grad(
         _tensors("grad", "outputs", outputs),

@@ -324,7 +324,7 @@ def copy_program(source: Program, keep: Callable[[Op], bool], for_test: bool) ->
                     setattr(found, name, getattr(v, name))
             else:
                 found = v.like()
-                found.persistable = v.persistable
+                found.persistable, found.is_severed = v.persistable, v.is_severed
             found.is_rebound = v.is_rebound
             mapping[id(v)] = new.adopt(found)
         return found

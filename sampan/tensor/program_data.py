@@ -40,6 +40,8 @@ class Writer:
     def variable(self, variable: Any) -> list[Any]:
         """A Variable where it is made: its number and type."""
         flags = [bool(getattr(variable, n, False)) for n in ("stop_gradient", "weak", "persistable")]
+        if getattr(variable, "is_severed", False) and not variable.stop_gradient:
+            flags.append(True)
         probes = None if getattr(variable, "probes", None) is None else [list(p) for p in variable.probes]
         return [self.number(variable), variable.name, str(variable.dtype), list(variable.sizes), flags, probes]
 
@@ -68,13 +70,14 @@ class Reader:
         self.variables: dict[int, Variable] = {}
 
     def _variable(self, data: Sequence[Any]) -> Variable:
-        number, name, dtype, sizes, (stop_gradient, weak, persistable), probes = data
+        number, name, dtype, sizes, (stop_gradient, weak, persistable, *severed), probes = data
         if dtype not in _rt.dtypes:
             raise damaged(f"it names the dtype {dtype!r}")
         made = Variable(
             dtype, sizes, name, stop_gradient=stop_gradient, weak=weak, persistable=persistable,
             probes=None if probes is None else (tuple(probes[0]), tuple(probes[1])),
         )  # fmt: skip
+        made.is_severed = bool(severed)
         self.variables[number] = made
         return made
 

@@ -11,7 +11,7 @@ from ..ir.program import Block, Op
 from ..ops.define import OPERATORS
 from .arrays import add_gradients, zero_gradient
 from .recording import Recorder
-from .replay import BACKWARD, COUNT, FORWARD, FUNCTIONS, PRESENT, WANTED
+from .replay import BACKWARD, COUNT, DYNAMIC, FORWARD, FUNCTIONS, LOWER, PRESENT, WANTED
 from .sizes import DERIVED
 from .variable import Variable
 
@@ -24,47 +24,141 @@ def is_active(variable: Any) -> bool:
     return dtypes.is_differentiable(variable.dtype) and not variable.stop_gradient
 
 
+def _passes(variable: Any) -> bool:
+    """Whether gradients may flow through the Variable to what it was computed from."""
+    return is_active(variable) and not variable.is_severed
+
+
 def append_gradients(
-    recorder: Recorder, roots: Sequence[Variable], given: Sequence[Variable | None], wanted: Sequence[Variable]
+    recorder: Recorder,
+    roots: Sequence[Variable],
+    given: Sequence[Variable | None],
+    wanted: Sequence[Variable],
+    role: str = "backward",
+    looks_outside: bool = False,
 ) -> list[Variable | None]:
     """Append the Ops that compute d(roots)/d(wanted); None for a wanted Variable that no root depends on.
 
     given: the gradient of each root; None: ones.
+    looks_outside: what was recorded in the blocks around the recorder's is differentiated too, here.
     """
-    ops = list(recorder.block.ops)
-    active = {id(v) for v in wanted}
+    view = _View(recorder, looks_outside)
+    ops = view.ops()
+    active = {view.key(v) for v in wanted}
     for op in ops:
-        if any(id(v) in active for v in op.inputs):
-            active.update(id(v) for v in op.outputs if is_active(v))
+        if any(view.key(v) in active for v in op.inputs):
+            active.update(id(v) for v in op.outputs if _passes(v))
     found: dict[int, Variable] = {}
-    role, recorder.role = recorder.role, "backward"
+    old_role, recorder.role = recorder.role, role
 
     def add(variable: Variable, gradient: Variable) -> None:
-        old = found.get(id(variable))
-        found[id(variable)] = gradient if old is None else add_gradients(recorder, old, gradient)
+        key = view.key(variable)
+        old = found.get(key)
+        found[key] = gradient if old is None else add_gradients(recorder, old, gradient)
 
     try:
         for root, gradient in zip(roots, given, strict=True):
-            if id(root) in active:
+            if view.key(root) in active:
                 add(root, recorder.call(OPERATORS["ones_like"], [root, None]) if gradient is None else gradient)
+            if looks_outside:
+                view.require_single_round(root, wanted)
         for op in reversed(ops):
-            present = [k for k, v in enumerate(op.outputs) if id(v) in found and is_active(v)]
+            present = [k for k, v in enumerate(op.outputs) if id(v) in found and _passes(v)]
             if not present:
                 continue
             seen: set[int] = set()
             targets = []
             for k, v in enumerate(op.inputs):
-                if id(v) in active and dtypes.is_differentiable(v.dtype) and id(v) not in seen:
-                    seen.add(id(v))
+                key = view.key(v)
+                if key in active and dtypes.is_differentiable(v.dtype) and key not in seen:
+                    seen.add(key)
                     targets.append(k)
             if not targets:
                 continue
             gradients = [found[id(op.outputs[k])] for k in present]
-            for k, g in zip(targets, _gradients_of(recorder, op, present, gradients, targets), strict=True):
-                add(op.inputs[k], g)  # type: ignore[arg-type]
+            here = view.here(op)
+            for k, g in zip(targets, _gradients_of(recorder, here, present, gradients, targets), strict=True):
+                add(here.inputs[k], g)  # type: ignore[arg-type]
     finally:
-        recorder.role = role
-    return [found.get(id(v)) for v in wanted]
+        recorder.role = old_role
+    return [found.get(view.key(v)) for v in wanted]
+
+
+class _View:
+    """The Ops of a block, seen from inside: with those of the blocks around it first, whose Variables are its captured ones, or alone."""
+
+    def __init__(self, recorder: Recorder, looks_outside: bool) -> None:
+        self.recorder = recorder
+        self.chain = [recorder]
+        while looks_outside and self.chain[0].parent is not None:
+            self.chain.insert(0, self.chain[0].parent)
+        #: Which outer Variable an argument stands for, by the argument's id.
+        self.outer: dict[int, Variable] = {}
+        for inner in self.chain[1:]:
+            self.outer |= {id(argument): outer for outer, argument in inner.captured.values()}
+
+    def ops(self) -> list[Op]:
+        """All Ops, the outermost first."""
+        return [op for recorder in self.chain for op in recorder.block.ops]
+
+    def key(self, variable: Any) -> int:
+        """What a Variable and the arguments that stand for it share."""
+        return id(self._source(variable))
+
+    def here(self, op: Op) -> Op:
+        """The Op on Variables of this block."""
+        if len(self.chain) == 1 or all(v.recorder is self.recorder for v in op.inputs):  # type: ignore[attr-defined]
+            return op
+        twin = Op(op.name, tuple(self._seen(v) for v in op.inputs), op.attributes, (), op.blocks, op.location, op.role, op.of)
+        twin.outputs = op.outputs
+        return twin
+
+    def _seen(self, variable: Any, depth: int = -1) -> Any:
+        """The Variable as the recorder at this depth sees it."""
+        recorder = self.chain[depth]
+        if variable.recorder is recorder or recorder.parent is None:
+            return variable
+        outer = self._seen(variable, depth - 1)
+        argument = recorder.argument_for(outer)
+        self.outer[id(argument)] = outer
+        return argument
+
+    def require_single_round(self, root: Variable, wanted: Sequence[Variable]) -> None:
+        """Refuse what depends on earlier rounds of a loop around it: only the present one is known here."""
+        makers = {id(v): op for op in self.ops() for v in op.outputs}
+        stops = {self.key(v) for v in wanted}
+        carried = {
+            id(v): depth
+            for depth, inner in enumerate(self.chain)
+            if depth
+            for v in inner.block.arguments
+            if id(v) not in self.outer
+        }
+        depths = {id(recorder): depth for depth, recorder in enumerate(self.chain)}
+        outermost = min((depths.get(id(self._source(v).recorder), 0) for v in wanted), default=0)
+        pending: list[Any] = [root]
+        seen: set[int] = set()
+        while pending:
+            variable = pending.pop()
+            key = self.key(variable)
+            if key in seen or key in stops or not _passes(variable):
+                continue
+            seen.add(key)
+            if outermost < carried.get(key, 0):
+                raise AutogradError(
+                    message(
+                        f"grad(): what is differentiated depends on {variable.name}, which a loop carries from round to round",
+                        "the rounds before are not known inside of the loop",
+                        "detach it at the beginning of the round, or call grad() after the loop",
+                    )
+                )
+            if key in makers:
+                pending.extend(makers[key].inputs)
+
+    def _source(self, variable: Any) -> Any:
+        while id(variable) in self.outer:
+            variable = self.outer[id(variable)]
+        return variable
 
 
 def _gradients_of(recorder: Recorder, op: Op, present: list[int], given: list[Variable], targets: list[int]) -> list[Variable]:
@@ -76,18 +170,21 @@ def _gradients_of(recorder: Recorder, op: Op, present: list[int], given: list[Va
     rule = op.attributes.get(BACKWARD) or (function and function.backward)
     if rule:
         return rule(recorder, op, present, given, targets)  # type: ignore[no-any-return]
-    if FORWARD in op.attributes or op.name == "while_grad":
+    if op.name == "while_grad" or (FORWARD in op.attributes and DYNAMIC in op.attributes):
         raise AutogradError(
             message(
-                f"{op.name} is a gradient of a Program, and has none of its own there",
-                "",
+                f"{op.name} is a gradient {'through a loop' if op.name == 'while_grad' else 'that depends on data'}",
+                "a Program that holds its gradients has no gradient of that",
                 "use jit.to_static or eager mode for gradients of gradients",
             )
         )
     name = op.name.rpartition(".")[2]
-    attributes = {k: v for k, v in op.attributes.items() if k != DERIVED} | {
-        FORWARD: op.name, COUNT: len(op.inputs), PRESENT: tuple(present), WANTED: tuple(targets)
-    }  # fmt: skip
+    attributes = {k: v for k, v in op.attributes.items() if k != DERIVED}
+    if FORWARD in attributes:
+        attributes[LOWER] = (*attributes.get(LOWER, ()), tuple(attributes[k] for k in (COUNT, PRESENT, WANTED)))
+    else:
+        attributes[FORWARD] = op.name
+    attributes |= {COUNT: len(op.inputs), PRESENT: tuple(present), WANTED: tuple(targets)}
     return _append(recorder, f"{name}_grad", (*op.inputs, *given), attributes, (), op, targets)
 
 
@@ -101,12 +198,13 @@ def _append(
     targets: list[int],
 ) -> list[Variable]:
     """A gradient Op, whose outputs are like the forward Op's inputs that ``targets`` names."""
-    new = Op(name, tuple(inputs), attributes, (), blocks, of.location, "backward", of)
+    new = Op(name, tuple(inputs), attributes, (), blocks, of.location, recorder.role, of)
+    is_constant = not recorder.root.builds_graph or not any(map(is_active, inputs))
     outputs = []
     for k in targets:
         source: Any = of.inputs[k]
         made = recorder.adopt(source.like(recorder.fresh_gradient_name(source.name)))
-        made.op, made.stop_gradient = new, True
+        made.op, made.stop_gradient, made.was_constant = new, is_constant, False
         outputs.append(made)
     new.outputs = tuple(outputs)
     recorder.block.ops.append(new)
@@ -182,7 +280,7 @@ def copy_recorded(op: Op, inputs: tuple[Any, ...]) -> Op:
     outputs = []
     for v in op.outputs:
         made = v.like()  # type: ignore[attr-defined]
-        made.op = new
+        made.op, made.is_severed = new, v.is_severed  # type: ignore[attr-defined]
         outputs.append(made)
     new.outputs = tuple(outputs)
     return new

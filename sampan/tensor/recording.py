@@ -50,6 +50,8 @@ class Recorder(Builder):
 
     #: Records ``PyLayer.apply``: (layer, args, kwargs) -> what it gives.
     call_python_layer: Any = None
+    #: Records ``paddle.grad``.
+    differentiate: Any = None
 
     def __init__(self, name: str = "program", parent: Recorder | None = None) -> None:
         super().__init__(TABLE, name)
@@ -74,6 +76,8 @@ class Recorder(Builder):
             self._name_counts: dict[str, int] = {}
             #: Nested blocks draw their keys when they run, as eager mode does: they cannot be computed again for gradients.
             self.draws_inside = False
+            #: Gradients that are appended have gradients themselves.
+            self.builds_graph = False
             #: Stands before the names of results.
             self.name_prefix = ""
             #: The Program that is being recorded, where there is one.
@@ -368,6 +372,7 @@ class Recorder(Builder):
         )  # fmt: skip
         made.op = op
         made.was_constant = made.stop_gradient and dtypes.is_differentiable(dtype) and _rt.grad_enabled()
+        made.is_severed = not _rt.grad_enabled()
         return self.adopt(made)
 
     def _types(

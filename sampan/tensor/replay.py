@@ -29,6 +29,7 @@ FORWARD = "@forward"  # of a gradient: the name of the forward Op, whose inputs 
 COUNT = "@count"  # of a gradient: how many inputs the forward Op has
 PRESENT = "@present"  # of a gradient: which outputs' gradients are given, after the forward Op's inputs
 BACKWARD = "@backward"  # appends the Op's gradient: (recorder, op, outputs with gradients, those, inputs that want one) -> theirs
+LOWER = "@lower"  # of a gradient of a gradient: COUNT, PRESENT and WANTED of those before it, that of the forward Op first
 EFFECT = "@effect"  # the Op acts outside of the Program, so that it runs even where nothing depends on it
 WANTED = "@wanted"  # of a gradient: which inputs' gradients are its outputs
 
@@ -214,12 +215,14 @@ class Replay:
             inputs = [self.values[id(v)] for v in op.inputs]
             self.expander.location = op.location
             if FORWARD in op.attributes:
-                outputs = self._gradients(op, inputs)
+                outermost = tuple(op.attributes[k] for k in (COUNT, PRESENT, WANTED))
+                outputs = self._gradients(op, op.attributes, inputs, (*op.attributes.get(LOWER, ()), outermost)).outputs
             else:
                 outputs = self._expand(op, op.name, op.attributes, inputs).outputs
             is_tracked = any(not getattr(v, "stop_gradient", True) for v in op.inputs)
             for variable, value in zip(op.outputs, outputs, strict=True):
-                if is_tracked and getattr(variable, "stop_gradient", False) and dtypes.is_differentiable(value.dtype):
+                is_stopped = getattr(variable, "stop_gradient", False) or getattr(variable, "is_severed", False)
+                if is_tracked and is_stopped and dtypes.is_differentiable(value.dtype):
                     value = p.detach(value)
                 value.weak = variable.weak
                 self.values[id(variable)] = value
@@ -232,20 +235,30 @@ class Replay:
         found = self._expansions[id(key)] = _Expansion(inputs, self.expander.block.ops[start:], outputs)
         return found
 
-    def _gradients(self, op: Op, inputs: list[Value]) -> list[Value]:
-        attributes = op.attributes
-        count = attributes[COUNT]
-        forward = {k: v for k, v in attributes.items() if k not in (FORWARD, COUNT, PRESENT, WANTED)}
-        found = self._expansions.get(id(op.of))
-        if found is None:
-            found = self._expand(op, attributes[FORWARD], forward, inputs[:count])
-        given: list[Value | None] = [None] * len(found.outputs)
-        for k, g in zip(attributes[PRESENT], inputs[count:], strict=True):
+    def _gradients(self, op: Op, attributes: dict[str, Any], inputs: list[Value], levels: tuple[Any, ...]) -> _Expansion:
+        """The expansion of a gradient, together with those of what it is the gradient of. ``levels``: of each, the forward Op's gradient first, how many
+        inputs its forward Op has, which outputs' gradients are given, and which inputs' gradients are wanted."""
+        count, present, wanted_places = levels[-1]
+        below = self._expansions.get(id(op.of))
+        if below is None:
+            own = op.of or op
+            if len(levels) > 1:
+                below = self._gradients(own, attributes, inputs[:count], levels[:-1])
+            else:
+                forward = {k: v for k, v in attributes.items() if k not in (FORWARD, COUNT, PRESENT, WANTED, LOWER)}
+                below = self._expand(own, attributes[FORWARD], forward, inputs[:count])
+        given: list[Value | None] = [None] * len(below.outputs)
+        for k, g in zip(present, inputs[count:], strict=True):
             given[k] = g
-        block = Block(found.inputs, found.ops, tuple(found.outputs))
-        wanted = [found.inputs[k] for k in attributes[WANTED]]
-        result = accumulate_gradients(self.expander, block, found.outputs, given, wanted)
-        return [p.full(tuple(v.shape), 0, v.dtype) if g is None else g for g, v in zip(result, wanted, strict=True)]
+        start = len(self.expander.block.ops)
+        block = Block(below.inputs, below.ops, tuple(below.outputs))
+        wanted = [below.inputs[k] for k in wanted_places]
+        result = accumulate_gradients(self.expander, block, below.outputs, given, wanted)
+        outputs = [p.full(tuple(v.shape), 0, v.dtype) if g is None else g for g, v in zip(result, wanted, strict=True)]
+        found = self._expansions[id(op)] = _Expansion(
+            [*below.inputs, *inputs[count:]], [*below.ops, *self.expander.block.ops[start:]], outputs
+        )
+        return found
 
 
 def decided_by_data(rule: TypeRule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

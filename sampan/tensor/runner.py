@@ -402,22 +402,31 @@ def _dynamic_step(op: Op) -> Step:
     return step
 
 
+def _is_open(value: Any) -> bool:
+    return isinstance(value, _rt.Tensor) and not value.stop_gradient
+
+
 def _dynamic_gradient_step(op: Op) -> Step:
     """The gradient of a call that depends on data: the call again, on the tape."""
     attributes = op.attributes
     count = attributes["@count"]
     inputs, results = [id(v) for v in op.inputs], [id(v) for v in op.outputs]
+    has_gradient = any(not v.stop_gradient for v in op.outputs)  # type: ignore[attr-defined]
 
     def step(environment: Environment) -> None:
         values = [environment[k] for k in inputs]
-        leaves = [v.detach() if isinstance(v, _rt.Tensor) else v for v in values[:count]]
+        is_tracked = _rt.grad_enabled() and has_gradient
+        leaves = [v if is_tracked and _is_open(v) else v.detach() if isinstance(v, _rt.Tensor) else v for v in values[:count]]
         wanted = [leaves[k] for k in attributes[WANTED]]
         for v in wanted:
-            v.stop_gradient = False
+            if v.stop_gradient:
+                v.stop_gradient = False
         old = _rt.set_grad_enabled(True)
         try:
             outputs = _run_at_once(op, attributes[FORWARD], leaves)
-            found = grad([outputs[k] for k in attributes[PRESENT]], wanted, values[count:], allow_unused=True)
+            found = grad(
+                [outputs[k] for k in attributes[PRESENT]], wanted, values[count:], create_graph=is_tracked, allow_unused=True
+            )
         finally:
             _rt.set_grad_enabled(old)
         for key, g, v in zip(results, found, wanted, strict=True):

@@ -46,6 +46,8 @@ class Variable(Value):
         self.persistable = persistable
         #: No gradient flows through it because none flowed to its operands, and for no other reason.
         self.was_constant = False
+        #: It was computed where no gradients are recorded: none flows from it to what it was computed from, even where it is made to want one.
+        self.is_severed = False
         self.latest: Variable = self
         #: An in-place form gave it another layout: its memory cannot be written in the middle of a run.
         self.is_rebound = False

@@ -183,7 +183,10 @@ def numel(self: Variable, name: str | None = None) -> Any:
 
 def backward(self: Variable, retain_graph: bool = False, grad_tensor: Any = None) -> None:
     """Raises: gradients of a Program are statements of it."""
-    raise self.unknown("has no backward()", "use paddle.static.append_backward(loss) or paddle.static.gradients(targets, inputs)")
+    raise self.unknown(
+        "has no backward()",
+        "use paddle.grad(loss, inputs) here, static.append_backward(loss) in a Program, or call backward() on what the function gives",
+    )
 
 
 def register_hook(self: Variable, hook: Any) -> None:
