@@ -163,7 +163,11 @@ class Predictor:
         """
         given: Mapping[str, Any] = self._inputs
         if inputs is not None:
-            if not isinstance(inputs, (list, tuple)) or len(inputs) != len(self._feeds):
+            if not isinstance(inputs, (list, tuple)):
+                raise ArgumentTypeError(
+                    message(f"run(): inputs is a {type(inputs).__name__}", "it must be a list of arrays or tensors")
+                )
+            if len(inputs) != len(self._feeds):
                 raise ArgumentError(
                     message(f"run(): {len(inputs)} inputs", f"the model takes {len(self._feeds)}: {', '.join(self._feeds)}")
                 )

@@ -10,7 +10,7 @@ from ..base.errors import ArgumentError, ShapeError, message
 from ..base.kinds import AboveOne, Count, Format, NotNegative, NotZero
 from ..base.lazy import scipy_special as special
 from . import primitives as p
-from .arguments import dtype_name, floating, normalized_axis, ranked
+from .arguments import dtype_name, floating, normalized_axis, ranked, shifted
 from .define import op
 from .samples import real
 
@@ -216,10 +216,6 @@ def _softmax_gradient(op_, g):
     return (p.cast(dx, op_.inputs[0].dtype),)
 
 
-def _shifted(x, axis):
-    return p.sub(x, p.detach(p.reduce_max(x, (axis,))))
-
-
 @op(
     (_F + "softmax",),
     method=True,
@@ -235,7 +231,7 @@ def softmax(x, axis=-1, dtype=None):
     if not x.ndim:
         return p.exp(p.mul(x, 0))
     axis = normalized_axis("softmax", axis, x.ndim)
-    e = p.exp(_shifted(x, axis))
+    e = p.exp(shifted(x, axis))
     return p.div(e, p.reduce_sum(e, (axis,)))
 
 
@@ -259,8 +255,8 @@ def log_softmax(x, axis=-1, dtype=None):
     if not x.ndim:
         return p.mul(x, 0)
     axis = normalized_axis("log_softmax", axis, x.ndim)
-    shifted = _shifted(x, axis)
-    return p.sub(shifted, p.log(p.reduce_sum(p.exp(shifted), (axis,))))
+    lowered = shifted(x, axis)
+    return p.sub(lowered, p.log(p.reduce_sum(p.exp(lowered), (axis,))))
 
 
 @op(

@@ -78,6 +78,11 @@ def ranked(name: str, parameter: str, x: Value, axes: str, more: bool = False) -
     raise ShapeError(message(f"{name}(): {parameter} has shape {list(x.shape)}", f"it must be {wanted}"))
 
 
+def shifted(x: Value, axis: int) -> Value:
+    """x less its largest element along the axis, so that exp does not overflow; through that no gradient flows. An empty axis has none."""
+    return p.sub(x, p.detach(p.reduce_max(x, (axis,)))) if x.shape[axis] else x
+
+
 def dropped(x: Value, axes: Sequence[int], keepdim: bool) -> Value:
     """x without the reduced axes, unless they are kept."""
     return x if keepdim else p.reshape(x, tuple(n for k, n in enumerate(x.shape) if k not in axes))

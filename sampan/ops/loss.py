@@ -9,7 +9,7 @@ from ..base.errors import ArgumentError, ShapeError, message
 from ..base.kinds import Probability
 from ..base.lazy import scipy_special as special
 from . import primitives as p
-from .arguments import dropped, floating, matched, normalized_axis, ranked
+from .arguments import dropped, floating, matched, normalized_axis, ranked, shifted
 from .define import op
 from .samples import integer, positive, real
 
@@ -17,7 +17,7 @@ _F = "nn.functional."
 
 
 def reduced(name, x, reduction, total=None):
-    """x as it is, summed, or averaged (over ``total`` where given, else over its elements)."""
+    """x as it is, summed, or averaged: over ``total`` where given (0 where that is 0: nothing counts), else over its elements."""
     if reduction == "none":
         return x
     if reduction not in ("sum", "mean"):
@@ -26,7 +26,9 @@ def reduced(name, x, reduction, total=None):
     value = dropped(p.reduce_sum(x, axes), axes, False)
     if reduction == "sum":
         return value
-    return p.div(value, total) if total is not None else p.mul(value, 1.0 / x.numel) if x.numel else p.div(value, 0.0)
+    if total is not None:
+        return p.div(value, p.select(p.ne(total, 0), total, 1))
+    return p.mul(value, 1.0 / x.numel) if x.numel else p.div(value, 0.0)
 
 
 @op(
@@ -100,7 +102,7 @@ def kl_div(input, label, reduction="mean", log_target=False):
         is_positive = p.gt(y, 0)
         loss = p.select(is_positive, p.mul(y, p.sub(p.log(p.select(is_positive, y, 1)), x)), 0)
     if reduction == "batchmean":
-        return p.mul(reduced("kl_div", loss, "sum"), 1.0 / loss.shape[0])
+        return p.div(reduced("kl_div", loss, "sum"), float(loss.shape[0] if loss.ndim else 1))
     return reduced("kl_div", loss, reduction)
 
 
@@ -168,7 +170,7 @@ def _class_weights(weight, safe, counts, dtype):
     tests="noempty",
 )
 def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean"):
-    """-input at the label, for log-probabilities [N, C, ...]; the mean is over the classes' weights."""
+    """-input at the label, for log-probabilities [N, C, ...]; the mean is over the classes' weights, 0 where no position counts."""
     ranked("nll_loss", "input", input, "classes", more=True)
     axis = 1 if input.ndim > 1 else 0
     flat = tuple(n for k, n in enumerate(input.shape) if k != axis)
@@ -180,7 +182,7 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean"):
         raise ShapeError(message(f"nll_loss(): weight is {list(weight.shape)}", f"there are {input.shape[axis]} classes"))
     value, counts, safe = _picked(input, label, axis, ignore_index)
     weights = _class_weights(weight, safe, counts, input.dtype)
-    loss = dropped(p.neg(p.mul(value, weights)), (axis,), False)
+    loss = dropped(p.select(counts, p.neg(p.mul(value, weights)), 0), (axis,), False)
     axes = tuple(range(weights.ndim))
     return reduced("nll_loss", loss, reduction, dropped(p.reduce_sum(weights, axes), axes, False))
 
@@ -206,17 +208,17 @@ def cross_entropy(
     """-log of the label's probability, from logits (or, use_softmax False, from probabilities).
 
     label: ids shaped like input without ``axis`` (or with length 1 there), or with soft_label probabilities shaped like input.
-    The mean over ids is over the classes' weights, positions of ``ignore_index`` left out.
+    The mean over ids is over the classes' weights, positions of ``ignore_index`` left out; 0 where none are left.
     """
     x = floating(input)
     x = p.cast(x, "float32") if dtypes.itemsize(x.dtype) == 2 else x
     ranked("cross_entropy", "input", x, "classes", more=True)
     axis = normalized_axis("cross_entropy", axis, x.ndim)
     if use_softmax:
-        shifted = p.sub(x, p.detach(p.reduce_max(x, (axis,))))
-        total = p.log(p.reduce_sum(p.exp(shifted), (axis,)))
+        scores = shifted(x, axis)
+        total = p.log(p.reduce_sum(p.exp(scores), (axis,)))
     else:
-        shifted, total = p.log(x), None
+        scores, total = p.log(x), None
     classes = x.shape[axis]
 
     def result(loss, weights=None):
@@ -240,7 +242,7 @@ def cross_entropy(
         target = p.cast(label, x.dtype)
         if label_smoothing:
             target = p.add(p.mul(target, 1 - label_smoothing), label_smoothing / classes)
-        log_probabilities = shifted if total is None else p.sub(shifted, total)
+        log_probabilities = scores if total is None else p.sub(scores, total)
         losses = p.neg(p.reduce_sum(p.mul(target, log_probabilities), (axis,)))
         weights = None
         if weight is not None:
@@ -262,12 +264,12 @@ def cross_entropy(
         )
     if weight is not None and weight.shape != (classes,):
         raise ShapeError(message(f"cross_entropy(): weight is {list(weight.shape)}", f"there are {classes} classes"))
-    value, counts, safe = _picked(shifted, label, axis, ignore_index)
+    value, counts, safe = _picked(scores, label, axis, ignore_index)
     value = value if total is None else p.sub(value, total)
     weights = _class_weights(weight, safe, counts, x.dtype)
     losses = p.neg(value)
     if label_smoothing:
-        uniform = p.mul(p.reduce_sum(shifted, (axis,)), 1.0 / classes)
+        uniform = p.mul(p.reduce_sum(scores, (axis,)), 1.0 / classes)
         uniform = uniform if total is None else p.sub(uniform, total)
         losses = p.sub(p.mul(losses, 1 - label_smoothing), p.mul(uniform, label_smoothing))
         if weight is not None:  # a smoothed label's weight is the mean of the classes' weights under it
@@ -276,7 +278,7 @@ def cross_entropy(
                 p.mul(weights, 1 - label_smoothing), p.broadcast_to(p.reshape(average, (1,) * weights.ndim), weights.shape)
             )
             weights = p.select(counts, spread, 0)
-    losses = p.mul(losses, weights)
+    losses = p.select(counts, p.mul(losses, weights), 0)
     losses = losses if has_kept_axis and reduction == "none" else dropped(losses, (axis,), False)
     return result(losses, weights)
 

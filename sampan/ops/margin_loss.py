@@ -9,7 +9,7 @@ import numpy as np
 from ..base.errors import ShapeError, message
 from ..base.kinds import Cosine, NotNegative, Positive
 from . import primitives as p
-from .arguments import dropped, floating, matched, normalized_axis
+from .arguments import dropped, floating, matched, normalized_axis, shifted
 from .define import op
 from .loss import cross_entropy, reduced
 from .samples import integer, positive, real
@@ -327,8 +327,8 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     target = p.div(same, p.reduce_sum(same, (1,)))
     penalty = p.add(*(_reduced_over(_reduced_over(p.mul(v, v), (1,)), (0,), True) for v in (a, b)))
     similarity = p.matmul(a, p.transpose(b, (1, 0)))
-    shifted = p.sub(similarity, p.detach(p.reduce_max(similarity, (1,))))
-    log_share = p.sub(shifted, p.log(p.reduce_sum(p.exp(shifted), (1,))))
+    lowered = shifted(similarity, 1)
+    log_share = p.sub(lowered, p.log(p.reduce_sum(p.exp(lowered), (1,))))
     entropy = p.neg(p.reduce_sum(p.mul(target, log_share), (1,)))
     loss = _reduced_over(_reduced_over(p.mul(target, entropy), (0,)), (0,), True)
     return p.add(p.mul(penalty, 0.25 * l2_reg), loss)
@@ -350,7 +350,7 @@ def softmax_with_cross_entropy(
     loss = p.reshape(loss, tuple(1 if k == at else n for k, n in enumerate(x.shape)))
     if not return_softmax:
         return loss
-    e = p.exp(p.sub(x, p.detach(p.reduce_max(x, (at,)))))
+    e = p.exp(shifted(x, at))
     return loss, p.div(e, p.reduce_sum(e, (at,)))
 
 
@@ -374,8 +374,8 @@ def margin_softmax(logits, label, margin1, margin2, margin3, scale):
     else:
         moved = cosine
     y = p.mul(p.select(is_label, p.sub(moved, margin3), cosine), scale)
-    shifted = p.sub(y, p.detach(p.reduce_max(y, (1,))))
-    log_share = p.sub(shifted, p.log(p.reduce_sum(p.exp(shifted), (1,))))
+    lowered = shifted(y, 1)
+    log_share = p.sub(lowered, p.log(p.reduce_sum(p.exp(lowered), (1,))))
     return p.neg(p.gather_elements(log_share, ids, 1, allow_negative=False)), p.exp(log_share)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..base.errors import ArgumentError, ShapeError, message
 from ..base.kinds import NotNegative
 from . import primitives as p
-from .arguments import floating
+from .arguments import floating, shifted
 from .define import op
 from .loss import reduced
 from .samples import integer, real
@@ -48,8 +48,8 @@ def ctc_loss(
         raise ArgumentError(message(f"ctc_loss(): blank={blank}", f"it must be a class, in [0, {x.shape[2] - 1}]"))
     steps = _lengths("ctc_loss", "input_lengths", input_lengths, x.shape[1])
     sizes = _lengths("ctc_loss", "label_lengths", label_lengths, x.shape[1])
-    shifted = p.sub(x, p.detach(p.reduce_max(x, (2,))))
-    log_share = p.sub(shifted, p.log(p.reduce_sum(p.exp(shifted), (2,))))
+    lowered = shifted(x, 2)
+    log_share = p.sub(lowered, p.log(p.reduce_sum(p.exp(lowered), (2,))))
     loss, _ = p.ctc(log_share, p.cast(labels, "int64"), steps, sizes, blank)
     if zero_infinity:
         loss = p.select(p.isinf(loss), 0, loss)

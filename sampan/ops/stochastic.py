@@ -6,7 +6,7 @@ import math
 
 from ..base.errors import ArgumentError, message
 from . import primitives as p
-from .arguments import floating, normalized_axis
+from .arguments import floating, normalized_axis, shifted
 from .common import uniform_bits
 from .define import op
 
@@ -44,7 +44,7 @@ def gumbel_softmax(x, temperature=1.0, hard=False, axis=-1, key=None):
     uniform = p.add(uniform_bits(key, x.shape), 0.5 / 16777216.0)
     noise = p.cast(p.neg(p.log(p.neg(p.log(uniform)))), x.dtype)
     noisy = p.div(p.add(x, noise), float(temperature))
-    e = p.exp(p.sub(noisy, p.detach(p.reduce_max(noisy, (axis,)))))
+    e = p.exp(shifted(noisy, axis))
     soft = p.div(e, p.reduce_sum(e, (axis,)))
     if not hard:
         return soft

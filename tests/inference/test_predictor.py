@@ -140,6 +140,8 @@ def test_bad_input_is_explained(tmp_path):
         predictor.run([np.ones((2, 6))])
     with pytest.raises(ValueError, match="2 inputs"):
         predictor.run([1, 2])
+    with pytest.raises(TypeError, match="inputs is a int"):
+        predictor.run(5)
     with pytest.raises(ValueError, match="no input 'y'"):
         predictor.get_input_handle("y")
     with pytest.raises(ValueError, match="no output 'y'"):

@@ -15,7 +15,9 @@ from sampan.base.errors import ArgumentError
 from sampan.framework import MissingFileError
 from sampan.framework.interchange import combined, pir_json, program_desc
 from sampan.framework.interchange.model import Attribute, Block, Model, ModelFileError, Operation, Variable
+from sampan.framework.interchange.run import Runner
 from sampan.framework.interchange.saved import parse_model, read_saved
+from sampan.tensor import to_tensor
 
 EVERY_KIND = {
     "int": -3, "float": 0.5, "string": "ü", "ints": [1, -2], "floats": [0.25], "strings": ["a", ""], "bool": True, "bools": [True, False],
@@ -231,3 +233,44 @@ def test_a_saved_model_runs(tmp_path):
     (result,) = read_saved(str(tmp_path / "model")).runner()(to_tensor(np.ones((3, 2), "float32")))
     assert result.shape == [3, 2]
     assert np.isposinf(result.numpy()).all()
+
+
+def test_names_that_are_no_text_are_refused():
+    content = program_desc.write_model(Model("program", [Block(variables={"weights": Variable("weights", dtype="float32")})]))
+    with pytest.raises(ModelFileError, match="which is no text"):
+        program_desc.read_model(content.replace(b"weights", b"weight\xff"))
+
+
+def test_a_feed_that_goes_nowhere_is_refused():
+    model = Model("program", [Block(operations=[Operation("feed", {"X": ["feed"]}, {})])])
+    with pytest.raises(ModelFileError, match="feed of block 0 has no output"):
+        program_desc.read_model(program_desc.write_model(model))
+
+
+def test_numbers_out_of_range_are_refused(tmp_path):
+    document = {"base_code": {"magic": "pir", "version": float("inf")}, "program": {"regions": [{"blocks": [{"ops": []}]}]}}
+    with pytest.raises(ModelFileError, match="OverflowError"):
+        pir_json.read_model(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    ("op", "says"),
+    [
+        (Operation("conditional_block", {"Cond": []}, {}, {}), "conditional_block lacks"),
+        (Operation("while", {}, {}, {}), "while lacks"),
+        (Operation("lod_array_length", {}, {}, {}), "lod_array_length lacks"),
+    ],
+)
+def test_operations_that_lack_something_are_named(op, says):
+    with pytest.raises((ModelFileError, ArgumentError), match=says):
+        Runner(Model("program", [Block(operations=[op])]), {})()
+
+
+def test_an_array_is_not_written_at_any_place():
+    op = Operation("write_to_array", {"X": ["x"], "I": ["i"]}, {"Out": ["out"]})
+    block = Block(
+        operations=[op], variables={n: Variable(n, is_persistable=True) for n in ("x", "i")} | {"out": Variable("out", "array")}
+    )
+    for place in (-1, 1 << 40):
+        with pytest.raises(ArgumentError, match=f"the place is {place}"):
+            Runner(Model("program", [block]), {"x": to_tensor([1.0]), "i": to_tensor([place])})()

@@ -211,3 +211,57 @@ def test_attention_of_a_query_without_keys_is_zero():
 def test_unknown_reduction_says_what_is_allowed():
     with pytest.raises(ArgumentError, match="'none', 'mean' or 'sum'"):
         F.mse_loss(paddle.ones([2]), paddle.ones([2]), "avg")
+
+
+def _cross_entropy(x, label, **settings):
+    return F.cross_entropy(x, label, **settings)
+
+
+def _nll_loss(x, label, **settings):
+    return F.nll_loss(F.log_softmax(x), label, **settings)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5]])
+@pytest.mark.parametrize("loss", [_cross_entropy, _nll_loss])
+def test_the_mean_over_no_labels_is_zero_and_moves_nothing(loss, weight, compiled):
+    """Of a batch that is all padding; a NaN would end the training."""
+    settings = {"ignore_index": 2, "weight": None if weight is None else paddle.to_tensor(weight)}
+    function = (
+        (lambda x, y: loss(x, y, **settings)) if not compiled else paddle.jit.to_static(lambda x, y: loss(x, y, **settings))
+    )
+    for rows in (2, 0):
+        x = paddle.to_tensor(np.random.default_rng(0).normal(size=(rows, 3)).astype("float32"), stop_gradient=False)
+        value = function(x, paddle.full([rows], 2, "int64"))
+        value.backward()
+        assert value.item() == 0
+        assert not x.grad.numpy().any()
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("loss", [_cross_entropy, _nll_loss])
+def test_what_does_not_count_may_be_infinite(loss, reduction):
+    """The class that stands in for an ignored label may be ruled out by -inf, as padding is."""
+    data = np.array([[-np.inf, 1.0, 2.0], [-np.inf, 0.5, 0.0]], "float32")
+    x = paddle.to_tensor(data, stop_gradient=False)
+    value = loss(x, paddle.to_tensor([1, -100]), reduction=reduction)
+    expected = np.log(np.exp(1.0) + np.exp(2.0)) - 1.0
+    np.testing.assert_allclose(value.numpy(), [expected, 0.0] if reduction == "none" else expected, rtol=1e-6)
+    value.sum().backward()
+    share = np.exp(1.0) / (np.exp(1.0) + np.exp(2.0))
+    np.testing.assert_allclose(x.grad.numpy(), [[0, share - 1, 1 - share], [0, 0, 0]], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax, F.gumbel_softmax])
+def test_softmax_along_an_empty_axis_is_empty(function):
+    for shape, axis in (([0, 3], 0), ([2, 0], -1)):
+        x = paddle.zeros(shape)
+        x.stop_gradient = False
+        y = function(x, axis=axis)
+        y.sum().backward()
+        assert y.shape == x.grad.shape == shape
+
+
+def test_batchmean_of_no_rows_is_nan_and_of_one_number_itself():
+    assert np.isnan(F.kl_div(paddle.zeros([0, 3]), paddle.zeros([0, 3]), "batchmean").item())
+    assert F.kl_div(paddle.to_tensor(0.0), paddle.to_tensor(1.0), "batchmean").item() == 0

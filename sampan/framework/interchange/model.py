@@ -123,7 +123,7 @@ class Model:
         return [name for _, _, name in sorted(marks)]
 
     def check(self, what: str) -> None:
-        """Raise ModelFileError where blocks refer to blocks that are not there, or to themselves."""
+        """Raise ModelFileError where blocks refer to blocks that are not there, or to themselves, or what is fed goes nowhere."""
         count = len(self.blocks)
         if not count:
             raise damaged(what, "it has no block")
@@ -131,6 +131,8 @@ class Model:
             if number and not 0 <= block.parent < number and block.parent != -1:
                 raise damaged(what, f"block {number} has the parent {block.parent}, which does not come before it")
             for op in block.operations:
+                if op.kind == "feed" and "Out" not in op.outputs:
+                    raise damaged(what, f"a feed of block {number} has no output Out")
                 for inner in op.sub_blocks():
                     if not number < inner < count:
                         raise damaged(

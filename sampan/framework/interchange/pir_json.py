@@ -45,7 +45,7 @@ def read_model(content: bytes, what: str = "the model") -> Model:
         reader = _Reader(what, Model("pir", [], int(base["version"])))
         regions = document["program"]["regions"]
         reader.region(regions[0], -1, 0)
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         if isinstance(error, type(damaged("", ""))):
             raise
         raise damaged(what, f"an entry is missing or of the wrong kind ({type(error).__name__}: {error})") from error

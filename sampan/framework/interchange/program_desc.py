@@ -35,19 +35,24 @@ def read_model(content: bytes, what: str = "the model") -> Model:
 def _read_block(block: Any, what: str) -> Block:
     made = Block(block.parent_idx)
     for variable in block.vars:
-        made.variables[variable.name] = _read_variable(variable)
+        made.variables[_name(variable.name, what)] = _read_variable(variable)
     for op in block.ops:
         if not op.type:
             raise damaged(what, "an operation has no name")
-        made.operations.append(
-            Operation(
-                op.type,
-                {slot.parameter: list(slot.arguments) for slot in op.inputs},
-                {slot.parameter: list(slot.arguments) for slot in op.outputs},
-                {attribute.name: _read_attribute(attribute, op.type, what) for attribute in op.attrs},
-            )
+        inputs, outputs = (
+            {_name(slot.parameter, what): [_name(n, what) for n in slot.arguments] for slot in slots}
+            for slots in (op.inputs, op.outputs)
         )
+        attributes = {_name(a.name, what): _read_attribute(a, op.type, what) for a in op.attrs}
+        made.operations.append(Operation(_name(op.type, what), inputs, outputs, attributes))
     return made
+
+
+def _name(value: str | bytes, what: str) -> str:
+    """A name; protobuf gives bytes where they are no UTF-8."""
+    if isinstance(value, bytes):
+        raise damaged(what, f"a name is {value!r}, which is no text")
+    return value
 
 
 def _read_variable(variable: Any) -> Variable:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...base.errors import ArgumentError, UnsupportedError, message
+from ...base.errors import ArgumentError, SampanError, UnsupportedError, message
 from . import tables
-from .model import Model, Operation
+from .model import Model, Operation, damaged
 from .rows import READERS, REQUIRED, Form, Row
 from .values import as_tensor, plain
 
@@ -128,10 +128,16 @@ class Scope:
         """Run the block's operations in order."""
         for op in self.block.operations:
             structure = tables.STRUCTURE.get(op.kind)
-            if structure is not None:
-                structure(self, op)
-            else:
+            if structure is None:
                 self.call(op)
+                continue
+            try:
+                structure(self, op)
+            except (LookupError, ValueError, StopIteration) as error:
+                if isinstance(error, SampanError):
+                    raise
+                why = f"its operation {op.kind} lacks an input, an output or an element that it needs ({error})"
+                raise damaged(self.runner.what, why) from error
 
     def call(self, op: Operation) -> None:
         """Run one operation by its row."""

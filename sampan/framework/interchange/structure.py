@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ...base.errors import ArgumentError, message
 from ...tensor import OPS
 from ...tensor.control_flow import cond, while_loop
 from ...tensor.variable import Variable
 from .model import Operation
 from .values import Known, as_tensor, to_plain
 
+_LONGEST_ARRAY = 1 << 20  # a number in a file may not ask for memory of any size
 #: The kind of an operation -> what runs it, given the scope and the operation.
 STRUCTURE: dict[str, Callable[[Any, Operation], None]] = {}
 
@@ -229,6 +231,8 @@ def write_to_array(scope: Any, op: Operation) -> None:
     else:
         name = op.outputs["Out"][0]
         array, value, place = scope.get(name, []), scope[op.inputs["X"][0]], _index(scope, op.inputs["I"][0])
+    if not 0 <= place < _LONGEST_ARRAY:
+        raise ArgumentError(message(f"{op.kind}: the place is {place}", f"it must be from 0 to {_LONGEST_ARRAY - 1}"))
     written = list(array) + [None] * (place + 1 - len(array))
     written[place] = value
     scope.set(name, written)

@@ -80,7 +80,8 @@ def write_cross_entropy(
         mark = emit.constant(ignore_index, targets.dtype, [1])
         valid = emit.cast(emit("not_equal", {"X": targets, "Y": mark}, {"axis:i": -1}, dtype="bool"), input.dtype)
         sums = [_reduced(emit, v, "sum", input.ndim) for v in (loss, valid)]
-        return emit("elementwise_div", {"X": sums[0], "Y": sums[1]}, {"axis:i": -1})
+        count = emit("elementwise_max", {"X": sums[1], "Y": emit.constant(1, input.dtype, [])}, {"axis:i": -1})
+        return emit("elementwise_div", {"X": sums[0], "Y": count}, {"axis:i": -1})
     if reduction != "none":
         return _reduced(emit, loss, reduction, input.ndim)
     wanted = emit.result_rank()
