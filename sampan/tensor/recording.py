@@ -27,6 +27,7 @@ from .expander import Expander, current_rule
 from .inplace import check_inplace, rebinds
 from .location import add_user_location, user_location
 from .replay import DYNAMIC, EFFECT, FUNCTIONS, PRECISION, WRITES, Operand, RecordedFunction, expand_call, map_attribute
+from .shape_rules import fitting_types
 from .sizes import DERIVED, SIZES, constant_of
 from .variable import PROBES, UNKNOWN, Variable
 
@@ -384,11 +385,14 @@ class Recorder(Builder):
         Unknown sizes are taken to be free. Where the operator refuses that, they may still be sizes that another operand has, or
         multiples of a number.
         """
+        is_dynamic = attributes.get(DYNAMIC) is not None
+        if is_dynamic and (fitting := fitting_types(name, inputs, attributes)) is not None:
+            return fitting[0], [None] * len(fitting[0]), fitting[1], [], 0
         free = [(v.probe(0), v.probe(1)) for v in inputs]
         try:
             return self._probed(name, inputs, attributes, free)
         except (ShapeError, ArgumentError) as error:
-            if attributes.get(DYNAMIC) is not None:  # the probes stand for numbers too, which may have to be small
+            if is_dynamic:  # the probes stand for numbers too, which may have to be small
                 with contextlib.suppress(ShapeError, ArgumentError):
                     return self._probed(name, inputs, attributes, free, _SMALL_NUMBERS)
             if not isinstance(error, ShapeError):
@@ -398,6 +402,8 @@ class Recorder(Builder):
                     return self._probed(name, inputs, attributes, probes)
                 except ShapeError:
                     continue
+            if any(UNKNOWN in v.sizes for v in inputs) and (fitting := fitting_types(name, inputs, attributes)) is not None:
+                return fitting[0], [None] * len(fitting[0]), fitting[1], [], 0
             raise error from None
 
     def _probed(

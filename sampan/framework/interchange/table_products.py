@@ -172,6 +172,22 @@ def frame(x: Any, frame_length: int = 1, hop_length: int = 1, axis: int = -1) ->
     return OPS["swapaxes"](windows, -1, -2)
 
 
+#: What the format's ``frame`` takes.
+_FRAMED = frozenset({"float16", "float32", "float64", "int32", "int64"})
+
+
+@writes("unfold")
+def write_unfold(emit: Any, x: Any, axis: Any, size: Any, step: Any) -> Any:
+    if not x.ndim or size < 1 or x.dtype not in _FRAMED:
+        return NotImplemented
+    last, axis = x.ndim - 1, axis % x.ndim
+    others = [k for k in range(x.ndim) if k != axis]
+    ended = x if axis == last else emit("transpose2", {"X": x}, {"axis:I": [*others, axis]}, spare=("XShape",))
+    frames = emit("frame", {"X": ended}, {"frame_length:i": size, "hop_length:i": step, "axis:i": -1})  # [..., size, windows]
+    order = [*range(axis), last + 1, *range(axis, last), last]
+    return emit("transpose2", {"X": frames}, {"axis:I": order}, spare=("XShape",))
+
+
 @row("overlap_add(X)", "overlap_add(x)")
 def overlap_add(x: Any, hop_length: int = 1, axis: int = -1) -> Any:
     if axis == 0:
