@@ -1,6 +1,6 @@
 """Learning on graphs: messages along edges, reductions over segments, renumbering and sampling of neighbours."""
 
-from ..tensor.explained import explained
+from ..tensor.explained import explain
 from .messages import segment_max, segment_mean, segment_min, segment_sum, send_u_recv, send_ue_recv, send_uv
 from .reindex import reindex_graph, reindex_heter_graph
 from .sampling import sample_neighbors, weighted_sample_neighbors
@@ -19,5 +19,4 @@ __all__ = [
     "weighted_sample_neighbors",
 ]
 
-for _name in __all__:
-    globals()[_name] = explained(globals()[_name])
+explain(globals(), __all__)

@@ -1,9 +1,7 @@
 """Names that Paddle keeps under ``incubate``: most are those of other modules by an older name."""
 
-from types import FunctionType
-
 from ..geometric import segment_max, segment_mean, segment_min, segment_sum
-from ..tensor.explained import explained
+from ..tensor.explained import explain
 from . import autograd, optimizer
 from .graph import graph_khop_sampler, graph_reindex, graph_sample_neighbors, graph_send_recv
 from .losses import identity_loss, softmax_mask_fuse, softmax_mask_fuse_upper_triangle
@@ -27,6 +25,4 @@ __all__ = [
     "softmax_mask_fuse_upper_triangle",
 ]
 
-for _name in __all__:
-    if isinstance(globals()[_name], FunctionType):
-        globals()[_name] = explained(globals()[_name])
+explain(globals(), __all__)

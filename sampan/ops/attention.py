@@ -47,6 +47,8 @@ def _scores(queries, keys, mask, is_causal, scale):
 def _weights(queries, keys, mask, is_causal, scale):
     """Softmax of the scores; rows without any keys are zeros."""
     scores = _scores(queries, keys, mask, is_causal, scale)
+    if not scores.shape[3]:  # no keys, no weights
+        return p.cast(scores, queries.dtype)
     top = p.detach(p.reduce_max(scores, (3,)))
     e = p.exp(p.sub(scores, p.select(p.eq(top, -math.inf), 0, top)))
     total = p.reduce_sum(e, (3,))
@@ -129,6 +131,8 @@ def attention_log_sums(queries, keys, mask=None, is_causal=False, scale=None):
     """The logarithm of each query's sum of exponentiated scores, [N, H, S]."""
     queries, keys, _ = _prepared("attention_log_sums", queries, keys, keys)
     scores = _scores(queries, keys, mask, is_causal, scale)
+    if not scores.shape[3]:
+        return p.add(p.reshape(p.reduce_sum(scores, (3,)), scores.shape[:3]), -math.inf)
     top = p.detach(p.reduce_max(scores, (3,)))
     safe = p.select(p.eq(top, -math.inf), 0, top)
     total = p.add(safe, p.log(p.reduce_sum(p.exp(p.sub(scores, safe)), (3,))))

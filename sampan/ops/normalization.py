@@ -62,6 +62,16 @@ def _affine(y, weight, bias, shape):
     return y
 
 
+def _require_one_for_each(name, count, of, **parameters):
+    """Raise ShapeError for a parameter that has not ``count`` elements."""
+    for what, value in parameters.items():
+        if value is not None and value.numel != count:
+            told = f"{name}(): {what} has {value.numel} elements"
+            raise ShapeError(
+                message(told, f"it must have {count}, one for each {of}", "check the size that the layer was made for")
+            )
+
+
 def _channel_shape(x, channel):
     return tuple(x.shape[k] if k == channel else 1 for k in range(x.ndim))
 
@@ -123,6 +133,8 @@ def batch_norm_train(x, running_mean, running_var, weight, bias, momentum, epsil
     wide = _wide(x)
     axes = tuple(k for k in range(x.ndim) if k != channel)
     y, mean, variance = channel_norm(wide, _of_channels(weight, wide, channel), _of_channels(bias, wide, channel), axes, epsilon)
+    if not x.numel:  # nothing was seen
+        return p.detach(running_mean), p.detach(running_var), p.cast(y, x.dtype)
     flat = (x.shape[channel],)
     new = [
         p.add(p.mul(r, momentum), p.mul(p.cast(p.detach(p.reshape(s, flat)), r.dtype), 1 - momentum))
@@ -163,6 +175,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon: NotNegative
                 "the last axes of x must equal it",
             )
         )
+    _require_one_for_each("layer_norm", math.prod(shape), "position of the normalised axes", weight=weight, bias=bias)
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     y = _normalized(_wide(x), axes, epsilon)
     return p.cast(_affine(y, weight, bias, shape), x.dtype)
@@ -191,6 +204,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=1e-5):
                 "the last axes of input must equal it",
             )
         )
+    _require_one_for_each("rms_norm", math.prod(shape), "position of the normalised axes", weight=weight)
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     wide = _wide(x)
     inverse = p.rsqrt(p.add(p.mul(p.reduce_sum(p.mul(wide, wide), axes), _share(x, axes)), eps))
@@ -217,6 +231,7 @@ def group_norm(x, num_groups, epsilon: NotNegative = 1e-5, weight=None, bias=Non
                 "the channels must be a multiple of the groups",
             )
         )
+    _require_one_for_each("group_norm", c, "channel", weight=weight, bias=bias)
     # groups, their channels and positions as axes of their own: scale and shift then join the kernel that normalises
     inner = first.numel // max(n * c, 1)
     channels = (num_groups, c // num_groups, 1)
@@ -229,6 +244,7 @@ def group_norm(x, num_groups, epsilon: NotNegative = 1e-5, weight=None, bias=Non
 @op(operands=("x", "weight", "bias"), samples=[(real(2, 3, 4), real(3), real(3), 1e-5, 1)], tests="noempty")
 def instance_norm_op(x, weight, bias, epsilon, channel):
     """x normalised over the positions of every channel of every instance. https://arxiv.org/abs/1607.08022"""
+    _require_one_for_each("instance_norm", x.shape[channel], "channel", weight=weight, bias=bias)
     axes = tuple(k for k in range(1, x.ndim) if k != channel)
     wide = _wide(x)
     y, _, _ = channel_norm(wide, _of_channels(weight, wide, channel), _of_channels(bias, wide, channel), axes, epsilon)

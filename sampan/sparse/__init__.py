@@ -9,6 +9,8 @@ from ..tensor.sparse_functions import FUNCTIONS
 from ..tensor.sparse_tensor import SparseTensor, sparse_coo_tensor, sparse_csr_tensor
 
 globals().update(FUNCTIONS)
+for _function in FUNCTIONS.values():
+    _function.__module__ = __name__  # by which it pickles
 __all__ = ["SparseTensor", *sorted(FUNCTIONS), "sparse_coo_tensor", "sparse_csr_tensor"]  # noqa: PLE0604
 
 

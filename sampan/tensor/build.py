@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -75,8 +76,24 @@ def _callable(definition: OpDef, inplace_name: str = "") -> Callable[..., Any]:
     return _creating(function, definition.parameters[0].name == "shape") if definition.creates else function
 
 
+def named(name: str) -> Callable[..., Any]:
+    """The operator of this name, for what was pickled."""
+    return OPS[name]
+
+
+def _reduced(op: Any) -> Any:
+    """An operator pickles by its name; one that a user made like a function, by where it stands."""
+    name: str = op.__name__
+    return (named, (name,)) if OPS.get(name) is op else op.__reduce__()
+
+
+copyreg.pickle(_rt.Op, _reduced)
+
+
 def publish(module: str, name: str, function: Callable[..., Any]) -> None:
     """Make the function public as ``sampan.<module>.<name>`` (an empty module: ``sampan.<name>``)."""
+    if inspect.isfunction(function) and function.__qualname__ == name:  # it pickles by where it is public
+        function.__module__ = f"{__name__.partition('.')[0]}.{module}".rstrip(".")
     _modules.setdefault(module, {})[name] = function
 
 

@@ -7,7 +7,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from .. import _rt
@@ -55,6 +55,19 @@ def explained(function: F) -> F:
             raise _unexpected(error)(_received(function.__name__, function, args, kwargs, error)) from error
 
     return call  # type: ignore[return-value]
+
+
+def explain(module: dict[str, Any], names: Iterable[str]) -> None:
+    """Put the explained forms of a module's functions in their place; they pickle as that module's."""
+    made: dict[Any, Any] = {}  # a function of two names stays one
+    for name in names:
+        function = module[name]
+        if not inspect.isfunction(function):
+            continue
+        if function not in made:
+            made[function] = explained(function)
+            made[function].__module__ = module["__name__"]
+        module[name] = made[function]
 
 
 class Explained:

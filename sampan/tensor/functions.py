@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,7 +20,7 @@ from ..ops.arguments import dtype_name as _dtype_name
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 from .creation import share_array, to_tensor
 from .dispatch import refresh_context
-from .explained import explained
+from .explained import explain
 from .program import disable_static, enable_static
 
 __all__ = [
@@ -288,6 +287,4 @@ def get_device(input: Tensor | None = None) -> Any:
     return CPU.kind if input is None else input.get_device()
 
 
-for _name in __all__:  # what is no plain function explains itself
-    if inspect.isfunction(globals()[_name]):
-        globals()[_name] = explained(globals()[_name])
+explain(globals(), __all__)

@@ -265,3 +265,48 @@ def test_softmax_along_an_empty_axis_is_empty(function):
 def test_batchmean_of_no_rows_is_nan_and_of_one_number_itself():
     assert np.isnan(F.kl_div(paddle.zeros([0, 3]), paddle.zeros([0, 3]), "batchmean").item())
     assert F.kl_div(paddle.to_tensor(0.0), paddle.to_tensor(1.0), "batchmean").item() == 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shape", [[0, 3, 2, 2], [4, 3, 0, 2]])
+def test_running_statistics_stay_where_nothing_is_seen(shape, compiled):
+    layer = nn.BatchNorm2D(3)
+    run = paddle.jit.to_static(layer) if compiled else layer
+    run(paddle.to_tensor(np.random.default_rng(0).normal(2, 3, [4, 3, 2, 2]).astype("float32")))
+    before = layer._mean.numpy(), layer._variance.numpy()
+    assert run(paddle.zeros(shape)).shape == shape
+    np.testing.assert_array_equal(layer._mean.numpy(), before[0])
+    np.testing.assert_array_equal(layer._variance.numpy(), before[1])
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_attention_of_empty_batches_and_lengths(need_weights):
+    layer = nn.MultiHeadAttention(8, 2, need_weights=need_weights)
+
+    def run(*lengths):
+        found = layer(*(paddle.zeros(n) for n in lengths))
+        return found[0] if need_weights else found
+
+    assert run([0, 3, 8]).shape == [0, 3, 8]
+    assert run([2, 0, 8]).shape == [2, 0, 8]
+    without_keys = run([2, 3, 8], [2, 0, 8], [2, 0, 8])
+    np.testing.assert_allclose(without_keys.numpy(), np.broadcast_to(layer.out_proj.bias.numpy(), [2, 3, 8]))
+    assert nn.TransformerEncoderLayer(8, 2, 16)(paddle.zeros([0, 3, 8])).shape == [0, 3, 8]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: nn.InstanceNorm2D(3)(paddle.ones([2, 4, 4, 4])), r"instance_norm\(\): weight has 3 elements; it must have 4"),
+        (lambda: nn.GroupNorm(2, 4)(paddle.ones([2, 6, 4, 4])), r"group_norm\(\): weight has 4 elements; it must have 6"),
+        (lambda: F.group_norm(paddle.ones([2, 6]), 2, bias=paddle.ones([3])), r"bias has 3 elements; it must have 6"),
+        (lambda: F.rms_norm(paddle.ones([2, 4]), [4], paddle.ones([3])), r"rms_norm\(\): weight has 3 elements; it must have 4"),
+        (
+            lambda: F.layer_norm(paddle.ones([2, 4]), [4], paddle.ones([3])),
+            r"layer_norm\(\): weight has 3 elements; it must have 4",
+        ),
+    ],
+)
+def test_scales_of_another_size_are_named(call, says):
+    with pytest.raises(ShapeError, match=says):
+        call()

@@ -1,10 +1,15 @@
 """Names that programs may use and that cannot do what they do in Paddle say why; others that are rarely used work."""
 
+import copy
+import pickle
+import types
+
 import numpy as np
 import pytest
 
 import sampan as paddle
 from sampan.base.errors import UnsupportedError
+from sampan.nn import functional as F
 
 X = paddle.ones([2, 3])
 
@@ -118,3 +123,33 @@ def test_summary_passes_a_dict_as_the_one_argument_it_is(capsys):
     found = paddle.summary(Net(), input={"a": paddle.ones([1, 3]), "b": paddle.ones([1, 2])})
     assert found == {"total_params": 8, "trainable_params": 8}
     assert "Linear-" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        paddle,
+        F,
+        paddle.linalg,
+        paddle.fft,
+        paddle.signal,
+        paddle.sparse,
+        paddle.sparse.nn.functional,
+        paddle.geometric,
+        paddle.incubate,
+        paddle.nn.utils,
+    ],
+    ids=lambda module: module.__name__,
+)
+def test_public_functions_pickle(module):
+    """As transforms of data sets, collate functions and activations of layers do on their way to other processes."""
+    kinds = (types.FunctionType, type(paddle.add))
+    public = {n: f for n, f in vars(module).items() if isinstance(f, kinds) and not n.startswith("_")}
+    assert [n for n, f in public.items() if pickle.loads(pickle.dumps(f)) is not f] == []
+    assert [n for n, f in public.items() if copy.deepcopy(f) is not f] == []
+
+
+def test_layers_that_hold_functions_pickle():
+    layer = paddle.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, activation="gelu")
+    x = paddle.ones([1, 3, 8])
+    assert pickle.loads(pickle.dumps(layer))(x).tolist() == layer(x).tolist()

@@ -26,6 +26,7 @@ for _name, _value in list(globals().items()):
     if isinstance(_value, FunctionType) and _value.__module__.startswith(__name__ + "."):
         _rule, _numbers = getattr(_value, "data_rule", None), getattr(_value, "numbers", frozenset())
         globals()[_name] = recordable(f"nn.functional.{_name}", _rule, _numbers)(explained(_value))
+        globals()[_name].__module__ = __name__  # by which it pickles
 
 __all__ = ["diag_embed", "flash_attention", "tanh", "tanh_"]
 __all__ += [

@@ -92,7 +92,7 @@ class MultiHeadAttention(Layer):
 
     def _split_heads(self, x: Tensor) -> Tensor:
         """[N, length, heads, head width] of [N, length, width]."""
-        return OPS["reshape"](x, [0, 0, self.num_heads, self.head_dim])
+        return OPS["unflatten"](x, 2, [self.num_heads, self.head_dim])
 
     def compute_kv(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Projected keys and values, [N, heads, length, head width]."""
@@ -145,7 +145,7 @@ class MultiHeadAttention(Layer):
             out = OPS["attention_values"](weights, v)
         else:
             out = OPS["attention"](q, k, v, mask)
-        out = self.out_proj(OPS["reshape"](out, [0, 0, self.embed_dim]))
+        out = self.out_proj(OPS["flatten"](out, 2))
         results = [out] + ([weights] if self.need_weights else []) + ([cache] if cache is not None else [])
         return out if len(results) == 1 else tuple(results)
 

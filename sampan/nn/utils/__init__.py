@@ -1,6 +1,6 @@
 """``paddle.nn.utils``: gradients clipped in place, parameters as one vector, weights reparameterised."""
 
-from ...tensor.explained import explained
+from ...tensor.explained import explain
 from .gradients import clip_grad_norm_, clip_grad_value_
 from .vectors import parameters_to_vector, vector_to_parameters
 from .weights import remove_weight_norm, spectral_norm, weight_norm
@@ -15,5 +15,4 @@ __all__ = [
     "weight_norm",
 ]
 
-for _name in __all__:
-    globals()[_name] = explained(globals()[_name])
+explain(globals(), __all__)

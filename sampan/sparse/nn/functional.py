@@ -13,7 +13,7 @@ from ...base import dtypes
 from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError, message
 from ...base.kinds import Counts, Padding, is_integer
 from ...tensor import OPS, Tensor, share_array
-from ...tensor.explained import explained
+from ...tensor.explained import explain
 from ...tensor.sparse_functions import masked_matmul, matmul, of_values
 from ...tensor.sparse_tensor import SparseTensor, ordered, require_sparse
 
@@ -308,5 +308,4 @@ __all__ = [
     "attention", "conv2d", "conv3d", "leaky_relu", "max_pool3d", "relu", "relu6", "softmax", "subm_conv2d", "subm_conv2d_igemm", "subm_conv3d",
     "subm_conv3d_igemm",
 ]  # fmt: skip
-for _name in __all__:
-    globals()[_name] = explained(globals()[_name])
+explain(globals(), __all__)
