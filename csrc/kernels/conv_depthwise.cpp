@@ -4,14 +4,13 @@
 #include <limits>
 
 #include "exec/parallel.h"
+#include "exec/transpose.h"
 #include "kernels/simd.h"
 
 namespace sampan::kernels {
 namespace {
 
-constexpr int64_t kLane = kLanes<float>;
-constexpr int kVectors = 2;  // of channels: a cache line
-constexpr int kPixels = 2;   // side by side; with more the registers do not hold what windows share
+constexpr int kPixels = 7;  // side by side: with the weights of a window's row they fit 16 registers, and divide the widths that images commonly have
 
 // For the gradient to the data images change places and windows are turned round.
 struct Geometry {
@@ -30,6 +29,8 @@ struct Geometry {
     top = to_data ? (kernel_rows - 1) * row_dilation - s.padding_low[0] : s.padding_low[0];
     left = to_data ? (kernel_columns - 1) * column_dilation - s.padding_low[1] : s.padding_low[1];
   }
+  // Columns that the last window needs beyond the image.
+  int64_t right() const { return (columns - 1) * stride_columns + (kernel_columns - 1) * column_dilation + 1 - left - width; }
   int64_t taps() const { return kernel_rows * kernel_columns; }
   int64_t weight_count() const { return taps() * channels; }
 };
@@ -46,80 +47,156 @@ SAMPAN_INLINE Range inside(int64_t start, int64_t dilation, int64_t count, int64
 
 struct Window {
   int64_t rows, columns;            // that lie inside the image
-  int64_t line, tap, pixel;         // steps in the image: to the window's next row and column, and to the next result's window
+  int64_t line, tap;                // steps in the image, to the window's next row and column
   int64_t weight_line, channels;    // steps in the weights: to the window's next row and column
   bool has_relu;
   float ceiling;
 };
 
-// kR results side by side, kV vectors of channels. kRows, kColumns: the window's where they are known; 0 otherwise.
-template <int kR, int kV, int kRows, int kColumns>
-SAMPAN_INLINE void results(const Window& t, const float* image, const float* weights, const float* bias, float* to) {
-  Vec<float> sums[kR][kV];
-#pragma GCC unroll 2
-  for (int p = 0; p < kR; ++p)
-#pragma GCC unroll 2
-    for (int v = 0; v < kV; ++v) sums[p][v] = bias ? load(bias + v * kLane) : Vec<float>{};
-  const int64_t rows = kRows ? kRows : t.rows, columns = kColumns ? kColumns : t.columns;
-  for (int64_t i = 0; i < rows; ++i)
-#pragma GCC unroll 3
-    for (int64_t j = 0; j < columns; ++j) {
-      const float *x = image + i * t.line + j * t.tap, *w = weights + i * t.weight_line + j * t.channels;
-      Vec<float> weight[kV];
-#pragma GCC unroll 2
-      for (int v = 0; v < kV; ++v) weight[v] = load(w + v * kLane);
-#pragma GCC unroll 2
-      for (int p = 0; p < kR; ++p)
-#pragma GCC unroll 2
-        for (int v = 0; v < kV; ++v) sums[p][v] += load(x + p * t.pixel + v * kLane) * weight[v];
-    }
-  const Vec<float> zero{}, ceiling = zero + t.ceiling;
-#pragma GCC unroll 2
-  for (int p = 0; p < kR; ++p)
-#pragma GCC unroll 2
-    for (int v = 0; v < kV; ++v) {
-      if (t.has_relu) {
-        sums[p][v] = sums[p][v] < zero ? zero : sums[p][v];
-        sums[p][v] = sums[p][v] > ceiling ? ceiling : sums[p][v];
-      }
-      store(to + p * t.channels + v * kLane, sums[p][v]);
-    }
+template <int kBytes>
+SAMPAN_INLINE Vec<float, kBytes> finished(const Window& t, Vec<float, kBytes> v) {
+  using V = Vec<float, kBytes>;
+  const V zero{}, ceiling = zero + t.ceiling;
+  if (!t.has_relu) return v;
+  v = v < zero ? zero : v;
+  return v > ceiling ? ceiling : v;
 }
 
-// All channels of kR results side by side.
-template <int kR, int kRows, int kColumns>
-SAMPAN_INLINE void channels_of(const Window& t, const float* image, const float* weights, const float* bias, float* to) {
-  int64_t c = 0;
-  for (; c + kVectors * kLane <= t.channels; c += kVectors * kLane) results<kR, kVectors, kRows, kColumns>(t, image + c, weights + c, bias ? bias + c : nullptr, to + c);
-  for (; c < t.channels; c += kLane) {
-    const int64_t last = std::min(c, t.channels - kLane);  // the last vector overlaps the one before
-    results<kR, 1, kRows, kColumns>(t, image + last, weights + last, bias ? bias + last : nullptr, to + last);
+// One result, any window.
+template <int kBytes>
+SAMPAN_INLINE void result(const Window& t, const float* image, const float* weights, const float* bias, float* to) {
+  using V = Vec<float, kBytes>;
+  V sum = bias ? load<float, kBytes>(bias) : V{};
+  for (int64_t i = 0; i < t.rows; ++i)
+    for (int64_t j = 0; j < t.columns; ++j) sum += load<float, kBytes>(image + i * t.line + j * t.tap) * load<float, kBytes>(weights + i * t.weight_line + j * t.channels);
+  store(to, finished<kBytes>(t, sum));
+}
+
+// kPixels results side by side of windows that are kColumns wide and kStride apart: a pixel is read once for all windows that it is in. Columns of the image
+// before `low` and from `high` on lie outside.
+template <int kBytes, int kColumns, int kStride>
+SAMPAN_INLINE void results(const Window& t, const float* image, const float* weights, const float* bias, float* to, int64_t low, int64_t high) {
+  using V = Vec<float, kBytes>;
+  constexpr int kSpan = (kPixels - 1) * kStride + kColumns;
+  V sums[kPixels];
+  for (int p = 0; p < kPixels; ++p) sums[p] = bias ? load<float, kBytes>(bias) : V{};
+  for (int64_t i = 0; i < t.rows; ++i, image += t.line, weights += t.weight_line) {
+    V w[kColumns];
+#pragma GCC unroll 5
+    for (int j = 0; j < kColumns; ++j) w[j] = load<float, kBytes>(weights + j * t.channels);
+#pragma GCC unroll 20
+    for (int k = 0; k < kSpan; ++k) {
+      // Only the outermost columns can lie outside.
+      if ((k < kColumns && k < low) || (k >= kSpan - kColumns && k >= high)) continue;
+      const V x = load<float, kBytes>(image + k * t.channels);
+#pragma GCC unroll 5
+      for (int j = 0; j < kColumns; ++j)
+        if (k >= j && (k - j) % kStride == 0 && (k - j) / kStride < kPixels) sums[(k - j) / kStride] += x * w[j];
+    }
   }
+#pragma GCC unroll 8
+  for (int p = 0; p < kPixels; ++p) store(to + p * t.channels, finished<kBytes>(t, sums[p]));
 }
 
-// Row `h` of one image's results. bias: null without.
-SAMPAN_CLONES void row_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, float ceiling, int64_t h, float* out) {
+// f(channel) for whole vectors of them; the last one overlaps the one before.
+template <int kBytes, class F>
+SAMPAN_INLINE void each_vector(int64_t channels, const F& f) {
+  constexpr int64_t kL = kLanes<float, kBytes>;
+  for (int64_t c = 0; c < channels; c += kL) f(std::min(c, channels - kL));
+}
+
+// Row `h` of one image's results. bias: null without. kColumns, kStride: the window's where blocks of results are computed together, 0 otherwise.
+template <int kBytes, int kColumns, int kStride>
+SAMPAN_INLINE void row_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, float ceiling, int64_t h, float* out) {
   const int64_t top = h * g.stride_rows - g.top, line = g.width * g.channels;
   const Range rows = inside(top, g.row_dilation, g.kernel_rows, g.height);
   const float* first_line = image + (top + rows.first * g.row_dilation) * line;
   const float* first_weights = weights + rows.first * g.kernel_columns * g.channels;
-  Window t{std::max<int64_t>(0, rows.last - rows.first), 0, g.row_dilation * line, g.column_dilation * g.channels, g.stride_columns * g.channels, g.kernel_columns * g.channels,
-           g.channels, has_relu, ceiling};
-  const int64_t reach = (g.kernel_columns - 1) * g.column_dilation + (kPixels - 1) * g.stride_columns;
-  for (int64_t w = 0, count; w < g.columns; w += count) {
-    const int64_t at = w * g.stride_columns - g.left;
-    const Range columns = inside(at, g.column_dilation, g.kernel_columns, g.width);
-    t.columns = std::max<int64_t>(0, columns.last - columns.first);
-    count = w + kPixels <= g.columns && at >= 0 && at + reach < g.width ? kPixels : 1;
-    const float* from = first_line + (at + columns.first * g.column_dilation) * g.channels;
-    const float* by = first_weights + columns.first * g.channels;
-    float* to = out + w * g.channels;
-    if (count == 1)
-      channels_of<1, 0, 0>(t, from, by, bias, to);
-    else if (t.rows == 3 && t.columns == 3)
-      channels_of<kPixels, 3, 3>(t, from, by, bias, to);
+  Window t{std::max<int64_t>(0, rows.last - rows.first), 0, g.row_dilation * line, g.column_dilation * g.channels, g.kernel_columns * g.channels, g.channels, has_relu, ceiling};
+  if constexpr (kColumns > 0) {
+    for (int64_t w = 0; w < g.columns; w += kPixels) {
+      const int64_t first = std::min(w, g.columns - kPixels), at = first * kStride - g.left;  // the last block overlaps the one before
+      each_vector<kBytes>(g.channels, [&](int64_t c) SAMPAN_INLINED {
+        results<kBytes, kColumns, kStride>(t, first_line + at * g.channels + c, first_weights + c, bias ? bias + c : nullptr, out + first * g.channels + c, -at, g.width - at);
+      });
+    }
+  } else {
+    for (int64_t w = 0; w < g.columns; ++w) {
+      const int64_t at = w * g.stride_columns - g.left;
+      const Range columns = inside(at, g.column_dilation, g.kernel_columns, g.width);
+      t.columns = std::max<int64_t>(0, columns.last - columns.first);
+      const float* from = first_line + (at + columns.first * g.column_dilation) * g.channels;
+      each_vector<kBytes>(g.channels, [&](int64_t c) SAMPAN_INLINED {
+        result<kBytes>(t, from + c, first_weights + columns.first * g.channels + c, bias ? bias + c : nullptr, out + w * g.channels + c);
+      });
+    }
+  }
+}
+
+constexpr int kTaps = 3;
+template <int kBytes>
+constexpr int kDownPixels = kBytes == kWideBytes ? kPixels : 4;
+
+// Rows [begin, end) of kP results side by side, windows of 3 x 3 pixels, from top to bottom: a line of the image is read once, for the three lines of results
+// that it is part of.
+template <int kBytes>
+SAMPAN_INLINE void down(const Geometry& g, const Window& t, const float* image, const float* weights, const float* bias, int64_t begin, int64_t end, int64_t first, float* out) {
+  using V = Vec<float, kBytes>;
+  constexpr int kP = kDownPixels<kBytes>, kSpan = kP + kTaps - 1;
+  const int64_t at = first - g.left, low = -at, high = g.width - at;
+  V w[kTaps][kTaps], sums[kTaps][kP];  // sums[i]: of the results whose window's row i is read now
+  for (int i = 0; i < kTaps; ++i)
+    for (int j = 0; j < kTaps; ++j) w[i][j] = load<float, kBytes>(weights + (i * kTaps + j) * g.channels);
+  const V start = bias ? load<float, kBytes>(bias) : V{};
+  for (int i = 0; i < kTaps; ++i)
+    for (int p = 0; p < kP; ++p) sums[i][p] = start;
+  for (int64_t h = begin - (kTaps - 1); h < end; ++h) {  // the results that are finished now
+    const int64_t row = h - g.top + kTaps - 1;
+    if (row >= 0 && row < g.height) {
+      const float* x = image + (row * g.width + at) * g.channels;
+#pragma GCC unroll 9
+      for (int k = 0; k < kSpan; ++k) {
+        if ((k < kTaps && k < low) || (k >= kSpan - kTaps && k >= high)) continue;  // only the outermost columns can lie outside
+        const V v = load<float, kBytes>(x + k * g.channels);
+#pragma GCC unroll 3
+        for (int i = 0; i < kTaps; ++i)
+#pragma GCC unroll 3
+          for (int j = 0; j < kTaps; ++j)
+            if (k >= j && k - j < kP) sums[i][k - j] += v * w[i][j];
+      }
+    }
+    if (h >= begin) {
+      float* to = out + (h * g.columns + first) * g.channels;
+#pragma GCC unroll 7
+      for (int p = 0; p < kP; ++p) store(to + p * g.channels, finished<kBytes>(t, sums[kTaps - 1][p]));
+    }
+#pragma GCC unroll 7
+    for (int p = 0; p < kP; ++p) sums[2][p] = sums[1][p], sums[1][p] = sums[0][p], sums[0][p] = start;
+  }
+}
+
+// Rows [begin, end) of one image's results. bias: null without.
+template <int kBytes>
+SAMPAN_INLINE void rows_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, float ceiling, int64_t begin, int64_t end, float* out) {
+  const bool is_plain = g.column_dilation == 1 && std::max(g.left, g.right()) < g.kernel_columns;
+  const bool is_three = is_plain && g.kernel_columns == 3, goes_down = is_three && g.kernel_rows == 3 && g.row_dilation == 1 && g.stride_rows == 1 && g.stride_columns == 1;
+  if (goes_down && g.columns >= kDownPixels<kBytes>) {
+    const Window t{0, 0, 0, 0, 0, 0, has_relu, ceiling};
+    for (int64_t w = 0; w < g.columns; w += kDownPixels<kBytes>) {
+      const int64_t first = std::min(w, g.columns - kDownPixels<kBytes>);  // the last block overlaps the one before
+      each_vector<kBytes>(g.channels, [&](int64_t c) SAMPAN_INLINED { down<kBytes>(g, t, image + c, weights + c, bias ? bias + c : nullptr, begin, end, first, out + c); });
+    }
+    return;
+  }
+  const bool is_wide = g.columns >= kPixels;
+  for (int64_t h = begin; h < end; ++h) {
+    float* to = out + h * g.columns * g.channels;
+    if (is_wide && is_three && g.stride_columns == 2)
+      row_of<kBytes, 3, 2>(g, image, weights, bias, has_relu, ceiling, h, to);
+    else if (is_wide && is_plain && g.kernel_columns == 5 && g.stride_columns == 1)
+      row_of<kBytes, 5, 1>(g, image, weights, bias, has_relu, ceiling, h, to);
     else
-      channels_of<kPixels, 0, 0>(t, from, by, bias, to);
+      row_of<kBytes, 0, 0>(g, image, weights, bias, has_relu, ceiling, h, to);
   }
 }
 
@@ -132,6 +209,13 @@ class DepthwiseWeights final : public NativeOp {
 
   // [window row][window column][channel]
   void run(const float* weights, float* to) const {
+    if (row_ == g_.kernel_columns && column_ == 1) {
+      constexpr int64_t kItem = sizeof(float);
+      const int64_t step = g_.channels * kItem;
+      char* last = reinterpret_cast<char*>(to) + (g_.taps() - 1) * step;
+      transpose_2d(is_turned_ ? last : reinterpret_cast<char*>(to), is_turned_ ? -step : step, reinterpret_cast<const char*>(weights), channel_ * kItem, g_.taps(), g_.channels, kItem);
+      return;
+    }
     for (int64_t i = 0; i < g_.kernel_rows; ++i)
       for (int64_t j = 0; j < g_.kernel_columns; ++j, to += g_.channels) {
         const float* from = weights + (is_turned_ ? g_.kernel_rows - 1 - i : i) * row_ + (is_turned_ ? g_.kernel_columns - 1 - j : j) * column_;
@@ -167,10 +251,18 @@ class Depthwise final : public NativeOp {
       for (int64_t c = 0; c < g_.channels; ++c) copy[c] = bias[c * bias_step_];
       bias = copy;
     }
-    const double ns = static_cast<double>(g_.columns * g_.channels * g_.taps()) * 0.03;
-    parallel_for(g_.batch * g_.rows, ns, [&](int64_t begin, int64_t end) {
-      for (int64_t u = begin; u < end; ++u)
-        row_of(g_, x + u / g_.rows * g_.height * g_.width * g_.channels, weights, bias, has_relu_, ceiling_, u % g_.rows, out + u * g_.columns * g_.channels);
+    // Pieces of an image's rows, by the shape alone.
+    constexpr int64_t kPieceRows = 28;
+    const int64_t pieces = (g_.rows + kPieceRows - 1) / kPieceRows;
+    const double ns = static_cast<double>(g_.rows * g_.columns * g_.channels * g_.taps()) / static_cast<double>(pieces) * 0.02;
+    parallel_for(g_.batch * pieces, ns, [&](int64_t begin, int64_t end) {
+      with_registers([&](auto bytes) SAMPAN_INLINED {
+        for (int64_t u = begin; u < end; ++u) {
+          const int64_t n = u / pieces, piece = u % pieces;
+          rows_of<bytes.value>(g_, x + n * g_.height * g_.width * g_.channels, weights, bias, has_relu_, ceiling_, g_.rows * piece / pieces, g_.rows * (piece + 1) / pieces,
+                               out + n * g_.rows * g_.columns * g_.channels);
+        }
+      });
     });
     if (!epilogue_.empty()) epilogue_.run(buffers + 2 + (has_bias_ ? 1 : 0), buffers[operands_ - 1]);
   }
@@ -191,8 +283,8 @@ class Depthwise final : public NativeOp {
 }  // namespace
 
 bool suits_depthwise(const ConvShape& s, ConvDirection direction) {
-  if (s.dtype != DType::k_float32 || s.spatial != 2 || has_wide_registers() || direction == ConvDirection::kBackwardWeights || s.batch == 0) return false;
-  if (s.groups != s.in_channels || s.groups != s.out_channels || s.groups < kLane) return false;
+  if (s.dtype != DType::k_float32 || s.spatial != 2 || direction == ConvDirection::kBackwardWeights || s.batch == 0) return false;
+  if (s.groups != s.in_channels || s.groups != s.out_channels || s.groups < kLanes<float, kWideBytes>) return false;
   return direction == ConvDirection::kForward || (s.strides[0] == 1 && s.strides[1] == 1);
 }
 
