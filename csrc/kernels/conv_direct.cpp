@@ -11,7 +11,7 @@ namespace sampan::kernels {
 namespace {
 
 constexpr int64_t kLane = kLanes<float>;
-constexpr int kWidePixels = 6, kNarrowPixels = 8;  // by two vectors of channels, or one
+constexpr int64_t kPanel = 2 * kLane;  // channels: two vectors, or one of 512 bits
 
 // For the gradient to the data images and channels change places, and windows are turned round.
 struct Geometry {
@@ -54,80 +54,77 @@ struct Tile {
 };
 
 // kR pixels by kV vectors of channels.
-template <int kR, int kV>
+template <int kBytes, int kV, int kR>
 SAMPAN_INLINE void tile(const Tile& t, const float* image, const float* panel, float* to) {
-  Vec<float> sums[kR][kV];
+  using V = Vec<float, kBytes>;
+  constexpr int64_t kL = kLanes<float, kBytes>;
+  V sums[kR][kV];
   for (int r = 0; r < kR; ++r)
-    for (int v = 0; v < kV; ++v) sums[r][v] = Vec<float>{};
+    for (int v = 0; v < kV; ++v) sums[r][v] = V{};
   for (int64_t i = 0; i < t.kernel_rows; ++i, image += t.kernel_row) {
     const float* a = image;
-    for (int64_t k = 0; k < t.depth; ++k, ++a, panel += kV * kLane) {
-      Vec<float> b[kV];
+    for (int64_t k = 0; k < t.depth; ++k, ++a, panel += kV * kL) {
+      V b[kV];
 #pragma GCC unroll 2
-      for (int v = 0; v < kV; ++v) b[v] = load(panel + v * kLane);
-#pragma GCC unroll 8
+      for (int v = 0; v < kV; ++v) b[v] = load<float, kBytes>(panel + v * kL);
+#pragma GCC unroll 14
       for (int r = 0; r < kR; ++r)
 #pragma GCC unroll 2
         for (int v = 0; v < kV; ++v) sums[r][v] += a[r * t.pixel] * b[v];
     }
   }
-  const Vec<float> zero{};
-#pragma GCC unroll 8
+  const V zero{};
+#pragma GCC unroll 14
   for (int r = 0; r < kR; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < kV; ++v) {
-      if (t.bias) sums[r][v] += load(t.bias + v * kLane);
+      if (t.bias) sums[r][v] += load<float, kBytes>(t.bias + v * kL);
       if (t.has_relu) sums[r][v] = sums[r][v] < zero ? zero : sums[r][v];
     }
     float* row = to + r * t.step;
-    if (t.width == kV * kLane || (t.may_run_over && (kR - r) * t.width >= kV * kLane)) {
-      for (int v = 0; v < kV; ++v) store(row + v * kLane, sums[r][v]);
+    if (t.width == kV * kL || (t.may_run_over && (kR - r) * t.width >= kV * kL)) {
+      for (int v = 0; v < kV; ++v) store(row + v * kL, sums[r][v]);
       continue;
     }
-    float edge[kV * kLane];
-    for (int v = 0; v < kV; ++v) store(edge + v * kLane, sums[r][v]);
+    float edge[kV * kL];
+    for (int v = 0; v < kV; ++v) store(edge + v * kL, sums[r][v]);
     for (int64_t f = 0; f < t.width; ++f) row[f] = edge[f];
   }
 }
 
-template <int kV>
-SAMPAN_INLINE void tile_pixels(int64_t pixels, const Tile& t, const float* image, const float* panel, float* to) {
-  switch (pixels) {
-    case 8: if constexpr (kV == 1) return tile<8, kV>(t, image, panel, to); [[fallthrough]];
-    case 7: if constexpr (kV == 1) return tile<7, kV>(t, image, panel, to); [[fallthrough]];
-    case 6: return tile<6, kV>(t, image, panel, to);
-    case 5: return tile<5, kV>(t, image, panel, to);
-    case 4: return tile<4, kV>(t, image, panel, to);
-    case 3: return tile<3, kV>(t, image, panel, to);
-    case 2: return tile<2, kV>(t, image, panel, to);
-    default: return tile<1, kV>(t, image, panel, to);
-  }
+// The same for a number of pixels up to kR.
+template <int kBytes, int kV, int kR>
+SAMPAN_INLINE void tile_up_to(int64_t pixels, const Tile& t, const float* image, const float* panel, float* to) {
+  if constexpr (kR > 1)
+    if (pixels < kR) return tile_up_to<kBytes, kV, kR - 1>(pixels, t, image, panel, to);
+  tile<kBytes, kV, kR>(t, image, panel, to);
 }
 
-// One row of results; image: the first window's first number.
-template <int kV>
+// One row of results, in tiles of up to kMost pixels; image: the first window's first number.
+template <int kBytes, int kV, int kMost>
 SAMPAN_INLINE void row_of(const Geometry& g, const Tile& t, const float* image, const float* panel, float* to) {
-  constexpr int64_t kMost = kV == 1 ? kNarrowPixels : kWidePixels;
   for (int64_t c = 0, left = (g.columns + kMost - 1) / kMost, pixels; c < g.columns; c += pixels, --left) {
     pixels = (g.columns - c + left - 1) / left;
-    tile_pixels<kV>(pixels, t, image + c * t.pixel, panel, to + c * t.step);
+    tile_up_to<kBytes, kV, kMost>(pixels, t, image + c * t.pixel, panel, to + c * t.step);
   }
 }
 
 // Rows [begin, end) of one image's results. image: where window 0 of row `begin` starts, in lines of `line` pixels.
-SAMPAN_CLONES void rows_of(const Geometry& g, const float* image, int64_t line, const float* panels, const float* bias, bool has_relu, int64_t begin, int64_t end, float* out) {
-  const bool is_one = g.padded_filters() <= 2 * kLane;
-  for (int64_t f = 0; f < g.filters; f += 2 * kLane) {
-    const int64_t width = std::min(2 * kLane, g.filters - f);
+template <int kBytes>
+SAMPAN_INLINE void rows_of(const Geometry& g, const float* image, int64_t line, const float* panels, const float* bias, bool has_relu, int64_t begin, int64_t end, float* out) {
+  constexpr bool kIsWide = kBytes == kWideBytes;
+  const bool is_one = g.padded_filters() <= kPanel;
+  for (int64_t f = 0; f < g.filters; f += kPanel) {
+    const int64_t width = std::min(kPanel, g.filters - f);
     const Tile t{g.kernel_rows, g.depth(), g.stride_columns * g.channels, g.dilation * line * g.channels, bias ? bias + f : nullptr, has_relu, g.filters, width, is_one};
     const float* panel = panels + f * g.kernel_rows * g.depth();
     for (int64_t r = begin; r < end; ++r) {
       const float* at = image + (r - begin) * g.stride_rows * line * g.channels;
       float* to = out + r * g.columns * g.filters + f;
       if (width > kLane)
-        row_of<2>(g, t, at, panel, to);
+        row_of<kBytes, kPanel / kLanes<float, kBytes>, kIsWide ? 14 : 6>(g, t, at, panel, to);
       else
-        row_of<1>(g, t, at, panel, to);
+        row_of<kVectorBytes, 1, kIsWide ? 14 : 8>(g, t, at, panel, to);
     }
   }
 }
@@ -143,8 +140,8 @@ class DirectWeights final : public NativeOp {
 
   // [panel][window row][window column, channel][channels of the panel]
   void run(const float* weights, float* to) const {
-    for (int64_t f = 0; f < g_.padded_filters(); f += 2 * kLane) {
-      const int64_t panel = std::min(2 * kLane, g_.padded_filters() - f);
+    for (int64_t f = 0; f < g_.padded_filters(); f += kPanel) {
+      const int64_t panel = std::min(kPanel, g_.padded_filters() - f);
       for (int64_t i = 0; i < g_.kernel_rows; ++i)
         for (int64_t j = 0; j < g_.kernel_columns; ++j)
           for (int64_t c = 0; c < g_.channels; ++c)
@@ -200,12 +197,9 @@ class Direct final : public NativeOp {
         const float* image = x + u / blocks_ * g_.height * g_.width * g_.channels;
         float* to = out + u / blocks_ * g_.rows * g_.columns * g_.filters;
         const int64_t top = first * g_.stride_rows - g_.top;
-        if (!g_.is_padded()) {
-          rows_of(g_, image + top * line * g_.channels, line, panels, bias, has_relu_, first, last, to);
-          continue;
-        }
-        copy_padded(image, top, (last - first - 1) * g_.stride_rows + window, padded.as<float>());
-        rows_of(g_, padded.as<float>(), line, panels, bias, has_relu_, first, last, to);
+        const float* from = g_.is_padded() ? padded.as<float>() : image + top * line * g_.channels;
+        if (g_.is_padded()) copy_padded(image, top, (last - first - 1) * g_.stride_rows + window, padded.as<float>());
+        with_registers([&](auto bytes) SAMPAN_INLINED { rows_of<bytes.value>(g_, from, line, panels, bias, has_relu_, first, last, to); });
       }
     });
     if (!epilogue_.empty()) epilogue_.run(buffers + 2 + (has_bias_ ? 1 : 0), buffers[operands_ - 1]);
@@ -239,7 +233,7 @@ class Direct final : public NativeOp {
 }  // namespace
 
 bool suits_direct(const ConvShape& s, ConvDirection direction) {
-  if (s.dtype != DType::k_float32 || s.spatial != 2 || s.groups != 1 || has_wide_registers() || direction == ConvDirection::kBackwardWeights) return false;
+  if (s.dtype != DType::k_float32 || s.spatial != 2 || s.groups != 1 || direction == ConvDirection::kBackwardWeights) return false;
   if (s.dilations[1] != 1 || s.batch == 0) return false;
   if (direction == ConvDirection::kBackwardData)
     for (size_t d = 0; d < 2; ++d)

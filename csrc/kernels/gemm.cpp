@@ -20,7 +20,7 @@ struct Columns {
 };
 
 // A strip of C, as wide as the block of B.
-template <class T, int kBytes>
+template <class T, int kBytes, bool kAhead = false>
 SAMPAN_INLINE void strip(const Gemm<T>& g, const Columns<T>& b, int64_t rows, const T* a, int64_t a_row, int64_t a_column, T* c, bool accumulate) {
   constexpr int64_t kWidth = kTileColumns<T>, kRows = kMostTileRows<kBytes>;
   const int64_t panels = (b.count + kWidth - 1) / kWidth, straight = g.c_column == 1 ? b.count / kWidth : 0;
@@ -32,7 +32,7 @@ SAMPAN_INLINE void strip(const Gemm<T>& g, const Columns<T>& b, int64_t rows, co
     T* to = c + n * g.c_column;
     if (p < straight) {
       count = std::min(kPanelsAtOnce<kBytes>, (direct ? b.whole / kWidth : straight) - p);
-      tile_rows<T, kBytes>(rows, count, b.depth, a, a_row, a_column, panel, panel_row, next, to, g.c_row, kWidth, accumulate, g.subtract);
+      tile_rows<T, kBytes, kAhead>(rows, count, b.depth, a, a_row, a_column, panel, panel_row, next, to, g.c_row, kWidth, accumulate, g.subtract);
       continue;
     }
     count = 1;
@@ -233,7 +233,12 @@ SAMPAN_INLINE void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int
         const Columns<float> b{nullptr, g.b + (p * g.k + kb) * kWidth, depth, columns, 0, 0, g.k * kWidth};
         for (int64_t i = 0; i < groups.count; ++i) {
           const int64_t m = mb + groups.begin[i];
-          strip<float, kBytes>(g, b, groups.begin[i + 1] - groups.begin[i], g.a + m * g.a_row + kb * g.a_column, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0);
+          const int64_t rows = groups.begin[i + 1] - groups.begin[i];
+          const float* a = g.a + m * g.a_row + kb * g.a_column;
+          if (kBytes == kWideBytes && i == 0)
+            strip<float, kBytes, true>(g, b, rows, a, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0);
+          else
+            strip<float, kBytes>(g, b, rows, a, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0);
         }
         if (g.finish && kb + depth == g.k) finish_block<float, kBytes>(g.finish, g.c, g.c_row, mb, groups.begin[groups.count], n, columns);
       }

@@ -52,8 +52,18 @@ SAMPAN_INLINE void finish_block(const Finish<T>& f, T* c, int64_t c_row, int64_t
   }
 }
 
-// C tile [kR, kV vectors] = A [kR, depth] B [depth, kV vectors]; the second vector lies b_step and c_step behind the first. kAhead: B is read for the last time,
-// and as many of its rows behind it are asked for meanwhile. So are the rows of A and C below these, which come next: too many streams for the processor to see.
+// Asks for a line of L2 that is soon read, or written; it may lie beyond the array, where nothing happens.
+template <class T>
+SAMPAN_INLINE void ask_for(const T* base, int64_t items) {
+  __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(items) * sizeof(T)), 0, 2);
+}
+template <class T>
+SAMPAN_INLINE void ask_to_write(const T* base, int64_t items) {
+  __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(items) * sizeof(T)), 1, 2);
+}
+
+// C tile [kR, kV vectors] = A [kR, depth] B [depth, kV vectors]; the second vector lies b_step and c_step behind the first. kAhead: the
+// panels behind these are asked for meanwhile. So are the rows of A and C below these, which come next: too many streams for the processor to see.
 template <class T, int kBytes, int kR, int kV, bool kAhead = false>
 SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_step, T* c, int64_t c_row, int64_t c_step,
                         bool accumulate, bool subtract) {
@@ -62,16 +72,19 @@ SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_colu
   for (int r = 0; r < kR; ++r)
     for (int v = 0; v < kV; ++v) sums[r][v] = V{};
   for (int r = 0; r < kR; ++r)
-    for (int v = 0; v < kV; ++v) __builtin_prefetch(c + (kR + r) * c_row + v * c_step, 1, 2);
+    for (int v = 0; v < kV; ++v) ask_to_write(c, (kR + r) * c_row + v * c_step);
   constexpr int64_t kLine = 64 / sizeof(T);
   for (int64_t from = 0; from < depth; from += kLine) {
     if (a_column == 1)
-      for (int r = 0; r < kR; ++r) __builtin_prefetch(a + (kR + r) * a_row, 0, 2);
+      for (int r = 0; r < kR; ++r) ask_for(a, (kR + r) * a_row);
     for (int64_t k = from; k < std::min(depth, from + kLine); ++k) {
       V row[kV];
 #pragma GCC unroll 2
       for (int v = 0; v < kV; ++v) row[v] = load<T, kBytes>(b + v * b_step);
-      if constexpr (kAhead) __builtin_prefetch(b + depth * b_row);
+      if constexpr (kAhead && kBytes == kVectorBytes) __builtin_prefetch(b + depth * b_row);
+      if constexpr (kAhead && kBytes != kVectorBytes)
+#pragma GCC unroll 2
+        for (int v = 0; v < kV; ++v) ask_for(b, (kV + v) * b_step);
 #pragma GCC unroll 12
       for (int r = 0; r < kR; ++r) {
         const T x = a[r * a_row];
