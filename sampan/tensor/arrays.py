@@ -129,16 +129,7 @@ def append_statement(
     inputs = list(operands.values())
     attributes = {key: Operand(k) for k, key in enumerate(operands)} | attributes
     attributes[DYNAMIC] = 0
-    op = Op(name, tuple(inputs), attributes, (), (), user_location(), recorder.role)
-    outputs = []
-    for kind in kinds:
-        made = recorder.adopt(kind.like(recorder.fresh_name(name)))
-        made.op = op
-        made.was_constant = made.stop_gradient and dtypes.is_differentiable(made.dtype)
-        outputs.append(made)
-    op.outputs = tuple(outputs)
-    recorder.block.ops.append(op)
-    return outputs
+    return recorder.append_results(Op(name, tuple(inputs), attributes, (), (), user_location(), recorder.role), kinds)
 
 
 def add_arrays(recorder: Recorder, first: Any, second: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _rt
 from ..base import dtypes, nest
 from ..base.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, message
-from ..ir.program import Block, Op
+from ..ir.program import Op
 from ..ops.define import OPERATORS
 from .location import add_user_location, user_location
 from .program_gradients import CARRIED
@@ -104,7 +104,8 @@ def join_blocks(
         inner.block.arguments = [inner.argument_for(v) for v in outer.values()]
         inner.block.results = tuple(pair[n] for pair in ends)
     kinds = [a.merged(b) for a, b in ends]
-    outputs = _append_control(recorder, "cond", (condition, *outer.values()), {}, (first.block, second.block), kinds)
+    inputs, blocks = (condition, *outer.values()), (first.block, second.block)
+    outputs = recorder.append_results(Op("cond", inputs, {}, (), blocks, user_location(), recorder.role), kinds)
     for handle, new in zip(written.values(), outputs[len(pairs) :], strict=True):
         recorder.set_version(handle, new)
     return outputs[: len(pairs)]
@@ -217,26 +218,6 @@ def _described(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
     return f"a tensor {value.dtype}{list(value.shape)}" if _is_tensor(value) else "nothing" if value is None else repr(value)
-
-
-def _append_control(
-    recorder: Recorder,
-    name: str,
-    inputs: Sequence[Any],
-    attributes: dict[str, Any],
-    blocks: tuple[Block, ...],
-    kinds: Sequence[Variable],
-) -> list[Variable]:
-    op = Op(name, tuple(inputs), attributes, (), blocks, user_location(), recorder.role)
-    outputs = []
-    for kind in kinds:
-        made = recorder.adopt(kind.like(recorder.fresh_name(name)))
-        made.op = op
-        made.was_constant = made.stop_gradient and dtypes.is_differentiable(made.dtype)
-        outputs.append(made)
-    op.outputs = tuple(outputs)
-    recorder.block.ops.append(op)
-    return outputs
 
 
 def while_loop(
@@ -391,8 +372,9 @@ def finish_loop(
     with step.active():
         step.block.results = (*step.block.results, *(step.resolve(handle) for handle in written))
     all_kinds = [*kinds, *(b.merged(r) for b, r in zip(befores, step.block.results[count:], strict=True))]
-    outputs = _append_control(
-        recorder, "while", (*starts, *befores, *more), {CARRIED: len(all_kinds)}, (test.block, step.block), all_kinds
+    inputs, blocks = (*starts, *befores, *more), (test.block, step.block)
+    outputs = recorder.append_results(
+        Op("while", inputs, {CARRIED: len(all_kinds)}, (), blocks, user_location(), recorder.role), all_kinds
     )
     for handle, new in zip(written, outputs[count:], strict=True):
         recorder.set_version(handle, new)

@@ -91,6 +91,16 @@ class Recorder(Builder):
         variable.recorder = self
         return variable
 
+    def append_results(self, op: Op, kinds: Sequence[Variable]) -> list[Variable]:
+        """Append a statement whose results are like these Variables; the results."""
+        made = [self.adopt(kind.like(self.fresh_name(op.name))) for kind in kinds]
+        for v in made:
+            v.op = op
+            v.was_constant = v.stop_gradient and dtypes.is_differentiable(v.dtype)
+        op.outputs = tuple(made)
+        self.block.ops.append(op)
+        return made
+
     def input(self, name: str, dtype: str, shape: Sequence[int], **options: Any) -> Variable:
         """A new argument of the block."""
         made = self.adopt(Variable(dtype, shape, name, **options))

@@ -310,3 +310,10 @@ def test_attention_of_empty_batches_and_lengths(need_weights):
 def test_scales_of_another_size_are_named(call, says):
     with pytest.raises(ShapeError, match=says):
         call()
+
+
+def test_a_negative_norm_would_turn_gradients_around():
+    layer = nn.Linear(2, 2)
+    layer(paddle.ones([1, 2])).sum().backward()
+    with pytest.raises(ArgumentError, match="max_norm is -1"):
+        nn.utils.clip_grad_norm_(layer.parameters(), -1.0)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from ...base.errors import ArgumentError, AutogradError, message
+from ...base.kinds import NotNegative
 from ...tensor import OPS, Tensor, to_tensor
 from ...tensor.functions import no_grad
 from ...tensor.runs import squared_norm
@@ -18,7 +19,7 @@ def _with_gradients(parameters: Iterable[Tensor] | Tensor) -> list[Tensor]:
 
 @no_grad()
 def clip_grad_norm_(
-    parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    parameters: Iterable[Tensor] | Tensor, max_norm: NotNegative, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Tensor:
     """Scale all gradients, in place, so that their norm as one vector is at most max_norm.
 
@@ -33,6 +34,7 @@ def clip_grad_norm_(
 
     Raises:
         AutogradError: the norm is not finite and ``error_if_nonfinite``.
+        ArgumentError: max_norm is negative.
     """
     found = _with_gradients(parameters)
     if not found:
