@@ -126,7 +126,7 @@ void add_instruction(PlanBuilder& builder, nb::handle instruction) {
 }
 
 PlanHandle build(nb::handle input_layouts, nb::handle constants, nb::handle slots, int64_t arena_bytes, nb::handle instructions, nb::handle outputs,
-                 std::string text, std::vector<std::string> labels) {
+                 std::string text, std::vector<std::string> labels, std::vector<std::string> origins) {
   std::vector<Ref<Tensor>> constant_tensors;
   for (nb::handle c : nb::iter(constants)) constant_tensors.push_back(alias_tensor(to_tensor(c)));
   std::vector<Plan::Slot> buffers;
@@ -141,7 +141,7 @@ PlanHandle build(nb::handle input_layouts, nb::handle constants, nb::handle slot
     const Fields f(o, 3, "an output (slot, offset, layout)");
     builder.add_output(to_slot(f[0]), to_int(f[1]), to_layout(f[2]));
   }
-  return {builder.finish(std::move(text), std::move(labels))};
+  return {builder.finish(std::move(text), std::move(labels), std::move(origins))};
 }
 
 nb::list instructions_of(const PlanHandle& self) {
@@ -193,9 +193,12 @@ Ref<Plan> as_plan(PyObject* o) {
 }
 
 void bind_plan(nb::module_& m) {
+  m.def("take_failure", [] { return std::exchange(last_failure, std::string()); },
+        "The origin of the instruction that raised last on this thread, once; empty when it has none.");
   nb::class_<PlanHandle>(m, "Plan", "Kernels, native primitives and host functions over slots: what runs.")
       .def_static("build", build, nb::arg("input_layouts"), nb::arg("constants"), nb::arg("slots"), nb::arg("arena_bytes"), nb::arg("instructions"),
-                  nb::arg("outputs"), nb::arg("text") = "", nb::arg("labels") = std::vector<std::string>(), "Check everything and make a Plan; ValueError says what does not fit.")
+                  nb::arg("outputs"), nb::arg("text") = "", nb::arg("labels") = std::vector<std::string>(), nb::arg("origins") = std::vector<std::string>(),
+                  "Check everything and make a Plan; ValueError says what does not fit.")
       .def("run", run, nb::arg("tensors"), "The outputs, as new Tensors. Thread safe.")
       .def_prop_ro("input_layouts",
                    [](const PlanHandle& self) {

@@ -8,6 +8,7 @@ namespace sampan {
 
 std::atomic<ProfileSink*> profile_sink{nullptr};
 std::atomic<ProfileSink*> instruction_sink{nullptr};
+thread_local std::string last_failure;
 
 namespace {
 
@@ -95,31 +96,37 @@ void Plan::run(Tensor* const* inputs, Ref<Tensor>* results) const {
   PointerArray buffers(max_operands);
   const ScratchBlock native_scratch(native_scratch_bytes);
   ProfileSink* const sink = instruction_sink.load(std::memory_order_relaxed);
-  for (size_t at = 0; at < instructions.size(); ++at) {
-    const auto& instruction = instructions[at];
-    const ProfileScope profile(sink, [&] { return at < labels.size() ? labels[at].c_str() : "instruction"; });
-    const auto resolve = [&](const std::vector<Operand>& operands) {
-      for (size_t i = 0; i < operands.size(); ++i) buffers[i] = bases[static_cast<size_t>(operands[i].slot)] + operands[i].offset_bytes;
-    };
-    if (const auto* kernel = std::get_if<KernelCall>(&instruction)) {
-      resolve(kernel->operands);
-      run_kernel(*kernel, buffers.data());
-    } else if (const auto* native = std::get_if<NativeInstruction>(&instruction)) {
-      resolve(native->operands);
-      sync_thread_count();
-      native->op->run(buffers.data(), native_scratch.data());
-    } else {
-      const auto& host = std::get<HostInstruction>(instruction);
-      std::vector<Ref<Tensor>> host_inputs, host_outputs;
-      for (size_t i = 0; i < host.operands.size(); ++i) {
-        // The storage, not just the memory: Python may keep the tensor beyond this run.
-        const Ref<Storage>& storage = storage_of(host.operands[i].slot);
-        const int64_t offset = bases[static_cast<size_t>(host.operands[i].slot)] + host.operands[i].offset_bytes - storage->data;
-        auto& list = i < static_cast<size_t>(host.input_count) ? host_inputs : host_outputs;
-        list.push_back(view_storage(storage, host.layouts[i], offset));
+  size_t at = 0;
+  try {
+    for (; at < instructions.size(); ++at) {
+      const auto& instruction = instructions[at];
+      const ProfileScope profile(sink, [&] { return at < labels.size() ? labels[at].c_str() : "instruction"; });
+      const auto resolve = [&](const std::vector<Operand>& operands) {
+        for (size_t i = 0; i < operands.size(); ++i) buffers[i] = bases[static_cast<size_t>(operands[i].slot)] + operands[i].offset_bytes;
+      };
+      if (const auto* kernel = std::get_if<KernelCall>(&instruction)) {
+        resolve(kernel->operands);
+        run_kernel(*kernel, buffers.data());
+      } else if (const auto* native = std::get_if<NativeInstruction>(&instruction)) {
+        resolve(native->operands);
+        sync_thread_count();
+        native->op->run(buffers.data(), native_scratch.data());
+      } else {
+        const auto& host = std::get<HostInstruction>(instruction);
+        std::vector<Ref<Tensor>> host_inputs, host_outputs;
+        for (size_t i = 0; i < host.operands.size(); ++i) {
+          // The storage, not just the memory: Python may keep the tensor beyond this run.
+          const Ref<Storage>& storage = storage_of(host.operands[i].slot);
+          const int64_t offset = bases[static_cast<size_t>(host.operands[i].slot)] + host.operands[i].offset_bytes - storage->data;
+          auto& list = i < static_cast<size_t>(host.input_count) ? host_inputs : host_outputs;
+          list.push_back(view_storage(storage, host.layouts[i], offset));
+        }
+        host.function->call(host_inputs, host_outputs);
       }
-      host.function->call(host_inputs, host_outputs);
     }
+  } catch (...) {
+    last_failure = at < origins.size() ? origins[at] : std::string();
+    throw;
   }
 }
 

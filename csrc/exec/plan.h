@@ -54,6 +54,9 @@ struct PlanOutput {
   int32_t owner = -1;  // the first output over the same fresh slot; -1: not a fresh slot. Filled by PlanBuilder.
 };
 
+// The origin of the instruction that raised last on this thread; empty when that one has none.
+extern thread_local std::string last_failure;
+
 class Plan final : public RefCounted {
  public:
   // Slots 0..input_count-1 are inputs; then constants; then buffers allocated by the Plan.
@@ -72,13 +75,14 @@ class Plan final : public RefCounted {
   std::vector<PlanOutput> outputs;
   std::string text;  // what SAMPAN_DUMP=plans prints
   std::vector<std::string> labels;  // of the instructions, for profiles
+  std::vector<std::string> origins;  // the statement that each instruction comes from; empty where it has none
 
   size_t native_scratch_bytes = 0;
   size_t max_operands = 0;
   double kernel_cost_ns = 0;       // of all kernels, on one thread
   bool should_release_lock = false;  // whether the work is worth giving up Python's lock for
 
-  // Layouts of inputs must be those the Plan was built for. outputs receives one new tensor for each PlanOutput; after an exception
+  // Layouts of inputs must be those the Plan was built for. An exception leaves the origin of its instruction in last_failure. outputs receives one new tensor for each PlanOutput; after an exception
   // they are not to be used. Thread safe, with or without Python's lock: a host function takes it by itself.
   void run(Tensor* const* inputs, Ref<Tensor>* outputs) const;
 
@@ -99,7 +103,7 @@ class PlanBuilder {
   void add_native(const std::string& name, NativeCall call, std::vector<Operand> operands);
   void add_host(std::unique_ptr<HostFunction> function, std::vector<Operand> operands, std::vector<Ref<const Layout>> layouts, int32_t input_count);
   void add_output(int32_t slot, int64_t offset_bytes, Ref<const Layout> layout);
-  Ref<Plan> finish(std::string text, std::vector<std::string> labels = {});
+  Ref<Plan> finish(std::string text, std::vector<std::string> labels = {}, std::vector<std::string> origins = {});
 
  private:
   void check_operand(const Operand& operand, const Layout* layout) const;

@@ -118,7 +118,7 @@ void PlanBuilder::add_output(int32_t slot, int64_t offset_bytes, Ref<const Layou
   p.outputs.push_back(std::move(output));
 }
 
-Ref<Plan> PlanBuilder::finish(std::string text, std::vector<std::string> labels) {
+Ref<Plan> PlanBuilder::finish(std::string text, std::vector<std::string> labels, std::vector<std::string> origins) {
   Plan& p = *plan_;
   // A fresh buffer that no output keeps is a temporary: into the arena.
   for (size_t i = 0; i < p.slots.size(); ++i) {
@@ -136,6 +136,7 @@ Ref<Plan> PlanBuilder::finish(std::string text, std::vector<std::string> labels)
   p.should_release_lock = has_native_ || p.kernel_cost_ns >= kReleaseLockNs;
   p.text = std::move(text);
   p.labels = std::move(labels);
+  p.origins = std::move(origins);
   return std::move(plan_);
 }
 

@@ -186,6 +186,7 @@ class Lowering:
 
     def _lower_single(self, op: Op, epilogue: Epilogue | None, targets: Mapping[int, DirectTarget]) -> None:
         results = op.outputs if epilogue is None else (epilogue.value,)
+        self.writer.origin = op.location
         if not op.inputs:  # numbers that are known now
             for v, array in zip(op.outputs, TABLE.evaluate(op, []), strict=True):
                 self.places[id(v)] = self.writer.constant(array)

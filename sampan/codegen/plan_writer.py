@@ -28,8 +28,11 @@ class PlanWriter:
         self._operands: list[list[Place]] = []
         self._outputs: list[Place] = []
         self._labels: list[str] = []
+        self._origins: list[str] = []
         #: What kernels from here on compute, for profiles.
         self.label = ""
+        #: The statement that what is called from here on comes from, for errors.
+        self.origin = ""
 
     def input_place(self, number: int) -> Place:
         """Where an input lies."""
@@ -102,6 +105,7 @@ class PlanWriter:
             outputs,
             self._text(offsets) if should_describe else "",
             self._labels,
+            self._origins if any(self._origins) else [],
         )
 
     def _text(self, offsets: Mapping[int, int]) -> str:
@@ -126,6 +130,7 @@ class PlanWriter:
         self._operands.append(operands)
         name = head[1] if head[0] == "native" else getattr(head[1], "__name__", "") if head[0] == "host" else self.label
         self._labels.append(f"{head[0]} {name}")
+        self._origins.append("" if head[0] == "kernel" else self.origin)  # kernels check nothing
 
     def _operand(self, place: Place) -> tuple[int, int]:
         buffer = place.buffer

@@ -21,6 +21,7 @@ from ..framework.interchange.program_desc import write_model
 from ..framework.interchange.saved import read_saved
 from ..nn import Layer
 from ..tensor.functions import enable_grad
+from ..tensor.location import located
 from ..tensor.program_data import VERSION, damaged
 from ..tensor.saved_function import SavedFunction
 from .settings import tell
@@ -180,7 +181,8 @@ def _made(path: str, saved: Any) -> TranslatedLayer:
         names = sorted(described) if version > 1 else list(described)
         arrays = read_parameters(file, names, repr(path + TENSORS_SUFFIX))
     tensors = {name: to_tensor(arrays[name]) for name in described}
-    made = {name: {mode: SavedFunction.from_data(d) for mode, d in modes.items()} for name, modes in functions.items()}
+    with located(f"in the model {path!r}"):
+        made = {name: {mode: SavedFunction.from_data(d) for mode, d in modes.items()} for name, modes in functions.items()}
     return TranslatedLayer(made, tensors, described)
 
 

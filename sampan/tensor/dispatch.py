@@ -21,7 +21,7 @@ from ..ir.rewrite import inline
 from ..ops.define import REQUIRED, OpDef, Parameter, scalar_dtype
 from .expander import RULES, Expander, OperandRule, current_rule, set_rule
 from .inplace import check_inplace, rebinds
-from .location import add_user_location, name_operator
+from .location import add_user_location, is_located, name_operator
 from .recording import Recorder
 from .watching import Watch
 
@@ -169,6 +169,8 @@ class Dispatcher:
             with paused_collector():  # a large Program is thousands of objects: walking them is up to a fifth of the time
                 return self._entry(args)
         except SampanError as error:
+            if self.definition.is_program and is_located(error):  # the statement has said what it is
+                raise
             name_operator(error, self._name)
             self._add_received(error, args)
             add_user_location(error)

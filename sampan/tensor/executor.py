@@ -17,7 +17,7 @@ from ..ir.builder import current_builder, no_builder
 from ..ir.program import Block
 from .creation import Tensor, to_array
 from .program import Program, Schedule, default_main_program
-from .runner import Runner, live_ops
+from .runner import Runner, explain_failure, live_ops
 from .scope import Scope, global_scope, scope_guard
 from .variable import UNKNOWN, Variable
 
@@ -90,7 +90,11 @@ class Prepared:
             whole = self.runner.whole
             if whole is not None and not _rt.tracing() and current_builder() is None:
                 call, numbers = whole
-                return list(call([], [feed[self._fed[k]] for k in numbers]))
+                try:
+                    return list(call([], [feed[self._fed[k]] for k in numbers]))
+                except Exception as error:
+                    explain_failure(error)
+                    raise
             values = self._constants.copy()
             for k, name in self._fed.items():
                 values[k] = feed[name]

@@ -2,25 +2,65 @@
 
 from __future__ import annotations
 
+import linecache
 import os.path
 import re
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
+from ..base.errors import SampanError
 from ..ops.primitives.core import PRIMITIVES
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _OWN = (_PACKAGE, os.path.dirname(np.__file__))
 
 
+class Location(str):
+    """``at train.py:41, in forward``, which knows the text of the line too."""
+
+    __slots__ = ("_filename", "_line")
+    _filename: str
+    _line: int
+
+    @staticmethod
+    def of(filename: str, line: int, function: str) -> Location:
+        """The place in a file."""
+        made = Location(f"at {os.path.basename(filename)}:{line}, in {function}")
+        made._filename, made._line = filename, line
+        return made
+
+    def with_source(self) -> str:
+        """The place, and the line's text on a line of its own where it can be read."""
+        source = linecache.getline(self._filename, self._line).strip()
+        return f"{self}\n    {source}" if source else str(self)
+
+
+_local = threading.local()
+
+
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """Inside, this is where statements come from, not the line that runs: ``in the model 'm'``."""
+    old, _local.place = getattr(_local, "place", ""), place
+    try:
+        yield
+    finally:
+        _local.place = old
+
+
 def user_location() -> str:
     """``at train.py:41, in forward``: the innermost frame outside of sampan; empty when there is none."""
+    if place := getattr(_local, "place", ""):
+        return place
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(_PACKAGE) and not code.co_filename.startswith("<frozen"):
-            return f"at {os.path.basename(code.co_filename)}:{frame.f_lineno}, in {code.co_name}"
+            return Location.of(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return ""
 
@@ -48,8 +88,36 @@ def begins_with_operator(error: Exception) -> bool:
 def add_user_location(error: Exception) -> None:
     """Append the user's line to the error's text, once."""
     where = user_location()
-    if where and error.args and isinstance(error.args[0], str) and "\n  at " not in error.args[0]:
+    if where and error.args and isinstance(error.args[0], str) and not is_located(error):
         error.args = (f"{error.args[0]}\n  {where}", *error.args[1:])
+
+
+def is_located(error: Exception) -> bool:
+    """Whether the error's text says where it comes from."""
+    return re.search(r"\n  (at \S+:\d+, in |in the model )", str(error)) is not None
+
+
+def origin_of(name: str, where: str) -> str:
+    """A statement of a Program as one text: what it calls, and on further lines where it was written."""
+    return f"{name.rpartition('.')[2]}\n{where.with_source() if isinstance(where, Location) else where}"
+
+
+def add_origin(error: Exception, origin: str) -> None:
+    """Let an error that a statement of a Program brought about say which one, in the place of the line that runs the Program.
+
+    Exceptions that are not sampan's own keep their text: Python 3.11 and later show a note below it.
+    """
+    name, _, where = origin.partition("\n")
+    text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+    if isinstance(error, SampanError) and text:
+        error.args = (text.removesuffix(f"\n  {user_location()}"), *error.args[1:])
+        if not is_located(error):
+            name_operator(error, name)
+            error.args = (f"{error.args[0]}\n  {where}" if where else error.args[0], *error.args[1:])
+        return
+    note = f"{name} {where}".rstrip()
+    if hasattr(error, "add_note") and is_inside_sampan(error):  # elsewhere the traceback shows the user's line
+        error.add_note(note)
 
 
 def name_operator(error: Exception, name: str) -> None:

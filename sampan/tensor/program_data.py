@@ -15,6 +15,7 @@ from ..base.errors import ArgumentError, UnsupportedError, message
 from ..ir.program import Block, Op
 from ..ops.primitives.views import ArrayData
 from .autocast import Precision, register_precision
+from .location import user_location
 from .replay import Operand
 from .variable import Variable
 
@@ -86,7 +87,7 @@ class Reader:
         block = Block([self._variable(v) for v in data["arguments"]])
         for name, inputs, attributes, outputs, *blocks in data["ops"]:
             own = {k: decoded(v) for k, v in attributes.items()}
-            op = Op(name, tuple(self.variables[n] for n in inputs), own, (), ())
+            op = Op(name, tuple(self.variables[n] for n in inputs), own, (), (), user_location())
             op.blocks = tuple(self.block(b) for b in (blocks[0] if blocks else ()))
             op.outputs = tuple(self._variable(v) for v in outputs)
             for v in op.outputs:

@@ -12,13 +12,14 @@ from typing import Any
 from .. import _rt
 from ..autodiff.differentiate import accumulate_gradients
 from ..base import dtypes, nest
-from ..base.errors import IRError
+from ..base.errors import IRError, SampanError, describe
 from ..ir.builder import current_builder
 from ..ir.program import Block, Op, Value
 from ..ops import primitives as p
 from ..ops.define import operator_named
 from ..ops.primitives.core import PRIMITIVES
 from .expander import RULES, Expander
+from .location import add_origin, is_located, origin_of
 from .sizes import SIZES, as_number, constant_of
 
 #: Attributes of recorded Ops beside those of the call itself.
@@ -213,12 +214,14 @@ class Replay:
         """Append the Ops' expansions; ``values`` gets the Values of their outputs."""
         for op in ops:
             inputs = [self.values[id(v)] for v in op.inputs]
-            self.expander.location = op.location
-            if FORWARD in op.attributes:
-                outermost = tuple(op.attributes[k] for k in (COUNT, PRESENT, WANTED))
-                outputs = self._gradients(op, op.attributes, inputs, (*op.attributes.get(LOWER, ()), outermost)).outputs
-            else:
-                outputs = self._expand(op, op.name, op.attributes, inputs).outputs
+            origin = self.expander.location = origin_of(op.name, op.location)
+            try:
+                outputs = self._meaning(op, inputs)
+            except SampanError as error:
+                if not is_located(error):
+                    _add_operands(error, op, inputs)
+                add_origin(error, origin)
+                raise
             is_tracked = any(not getattr(v, "stop_gradient", True) for v in op.inputs)
             for variable, value in zip(op.outputs, outputs, strict=True):
                 is_stopped = getattr(variable, "stop_gradient", False) or getattr(variable, "is_severed", False)
@@ -226,6 +229,12 @@ class Replay:
                     value = p.detach(value)
                 value.weak = variable.weak
                 self.values[id(variable)] = value
+
+    def _meaning(self, op: Op, inputs: list[Value]) -> list[Value]:
+        if FORWARD not in op.attributes:
+            return self._expand(op, op.name, op.attributes, inputs).outputs
+        outermost = tuple(op.attributes[k] for k in (COUNT, PRESENT, WANTED))
+        return self._gradients(op, op.attributes, inputs, (*op.attributes.get(LOWER, ()), outermost)).outputs
 
     def _expand(self, key: Op, name: str, attributes: dict[str, Any], inputs: list[Value]) -> _Expansion:
         start = len(self.expander.block.ops)
@@ -259,6 +268,13 @@ class Replay:
             [*below.inputs, *inputs[count:]], [*below.ops, *self.expander.block.ops[start:]], outputs
         )
         return found
+
+
+def _add_operands(error: SampanError, op: Op, inputs: Sequence[Value]) -> None:
+    """Append what the statement's operands are in this run, by their Variables' names."""
+    shown = ", ".join(f"{getattr(v, 'name', '')} = {describe(value)}" for v, value in zip(op.inputs, inputs, strict=True))
+    if shown and error.args:
+        error.args = (f"{error.args[0]}\n  received: {shown}", *error.args[1:])
 
 
 def decided_by_data(rule: TypeRule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

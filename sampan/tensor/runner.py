@@ -22,6 +22,7 @@ from .autocast import current_precision, set_precision
 from .autograd import grad
 from .build import OPS
 from .dispatch import Dispatcher
+from .location import add_origin, origin_of
 from .program_gradients import CARRIED, copy_ops
 from .random import default_generator
 from .recording import Recorder, current_recorder
@@ -187,11 +188,22 @@ def calling_step(call: Any, count: int, keys: list[int], result_keys: list[int])
 
     def step(environment: Environment) -> None:
         values = [environment[k] for k in keys]
-        found = call(values[:count], values[count:])
+        try:
+            found = call(values[:count], values[count:])
+        except Exception as error:
+            explain_failure(error)
+            raise
         for key, tensor in zip(result_keys, found[count:], strict=True):
             environment[key] = tensor
 
     return step
+
+
+def explain_failure(error: Exception) -> None:
+    """Let an error of a compiled piece name the statement that it comes from."""
+    origin = _rt.take_failure()
+    if origin:
+        add_origin(error, origin)
 
 
 def _overwrite(target: Any, new: Any) -> None:
@@ -363,11 +375,14 @@ CONTROL_STEPS: dict[str, Callable[[Op], Step]] = {
 
 
 def _run_at_once(op: Op, name: str, values: list[Any]) -> list[Any]:
-    """The results of a call that depends on data, under the precision that it was recorded under."""
+    """The results of a call that depends on data, under the precision that it was recorded under; an error names the statement."""
     outer = current_precision()
     set_precision(op.attributes.get(PRECISION))
     try:
         return _call_at_once(op, name, values)
+    except Exception as error:
+        add_origin(error, origin_of(name, op.location))
+        raise
     finally:
         set_precision(outer)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...base.modes import in_dynamic_mode
 from ...tensor import functions
+from ...tensor.location import located
 from ...tensor.program import ParameterVariable, Program, program_guard
 from ...tensor.variable import Variable
 from .model import Model
@@ -36,7 +37,8 @@ def build_program(model: Model, what: str = "the model") -> tuple[Program, list[
             for name in model.feeds():
                 found = next(block.variables[name] for block in model.blocks if name in block.variables)
                 fed.append(program.add(Variable(found.dtype, found.shape, name)))
-            fetched = runner(*fed)
+            with located(f"in the model {what}"):
+                fetched = runner(*fed)
     finally:
         if was_dynamic:
             functions.disable_static()
