@@ -21,7 +21,7 @@ from ..ops.define import OPERATORS
 from .build import OPS
 from .location import user_location
 from .recording import Recorder, current_recorder
-from .replay import DYNAMIC, FUNCTIONS, Operand, RecordedFunction
+from .replay import DYNAMIC, EFFECT, FUNCTIONS, Operand, RecordedFunction
 from .variable import UNKNOWN, Variable
 
 
@@ -223,6 +223,13 @@ def array_read(array: Any, i: Any) -> Any:
     kind.stop_gradient = source.stop_gradient
     kind.was_constant = False
     return append_statement(recorder, "array_read", {"array": source, "index": recorder.operand(index)}, [kind])[0]
+
+
+def require_element(array: Any, index: Any) -> None:
+    """Record that the array must have this element when the Program comes here."""
+    recorder: Any = current_recorder()
+    operands = {"array": recorder.resolve(array), "index": recorder.operand(index)}
+    append_statement(recorder, "array_read", operands, [stopped(array.element)], **{EFFECT: True})
 
 
 def _read_backward(recorder: Recorder, op: Op, present: list[int], given: list[Any], targets: list[int]) -> list[Any]:

@@ -44,9 +44,11 @@ class RecordedList(OpenList):
         """How many items it has: a Number where only a run knows."""
         return len(self) if self.grown is None else numbers.of(arrays.array_length(self._columns()[0].as_array()))
 
-    def item(self, k: Any) -> Any:
-        """The item at this place, a number from 0 on."""
+    def item(self, k: Any, is_required: bool = False) -> Any:
+        """The item at this place, a number from 0 on. ``is_required``: it must be there also where nothing depends on it."""
         index = numbers.as_kind(k, int)
+        if is_required:
+            arrays.require_element(self._columns()[0].as_array(), index)
         found = []
         for column in self._columns():
             element = Kind(column.kind.dtype, column.kind.shape, column.kind.number, column.kind.is_tracked)
@@ -219,7 +221,7 @@ class RecordedList(OpenList):
         if source.grown is None:
             return super().pop()
         place = source._place(index)
-        found = source.item(place)
+        found = source.item(place, is_required=True)
         self.put(source._sliced(slice(place, place + 1), is_dropped=True).content())
         return found
 
@@ -300,7 +302,7 @@ class RecordedList(OpenList):
             if self.grown is None:
                 self.put(self._opened().content())
             place = self._place(index)
-            self.item(place)  # it must be there
+            self.item(place, is_required=True)
             self._write(place, value)
 
     def __iter__(self) -> Any:

@@ -69,6 +69,13 @@ class Number:
 
     __hash__ = object.__hash__
 
+    def __divmod__(self, other: Any) -> Any:
+        whole: Any = self
+        return whole // other, whole % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __neg__(self) -> Any:
         return of(OPS["neg"](as_kind(self, max(int, self.kind, key=_ORDER.index))))
 

@@ -434,3 +434,68 @@ def test_lists_of_unknown_length_are_saved_and_loaded():
     for rows in (ROWS, ROWS[:1]):
         wanted, found = Net()(rows), loaded(rows)
         assert [(v.tolist(), n) for v, n in found] == [(v.tolist(), n) for v, n in wanted]
+
+
+def _grown(x):
+    out = []
+    while x.sum() < 10:
+        out.append(x)
+        x = x * 2
+    return out
+
+
+def _sets(x):
+    out = _grown(x)
+    out[2] = x
+    return out
+
+
+def _sets_last(x):
+    out = _grown(x)
+    out[-1] = x
+    return out
+
+
+def _deletes(x):
+    out = _grown(x)
+    del out[-1]
+    return out
+
+
+def _pops(x):
+    out = _grown(x)
+    out.pop(1)
+    return len(out)
+
+
+def _deletes_in_a_branch(x):
+    out = _grown(x)
+    if x.sum() > -1:
+        del out[1]
+    return out
+
+
+@pytest.mark.parametrize("function", [_sets, _sets_last, _deletes, _pops, _deletes_in_a_branch])
+def test_an_item_that_is_written_or_taken_out_must_be_there(function):
+    """Nothing depends on what was there before, so that the look at it went with the dead code."""
+    static = paddle.jit.to_static(function, full_graph=True)
+    for start in ([1.0, 0.0], [4.0, 4.0], [20.0, 0.0]):
+        results = []
+        for run in (function, static):
+            try:
+                found = run(paddle.to_tensor(start))
+                results.append([v.tolist() for v in found] if isinstance(found, list) else found)
+            except IndexError:
+                results.append(IndexError)
+        assert results[0] == results[1]
+    assert results[1] is IndexError
+
+
+def test_divmod_of_numbers_that_only_a_run_knows():
+    def function(x):
+        n = int(x.sum())
+        return divmod(n, 3), divmod(10, n)
+
+    static = paddle.jit.to_static(function, full_graph=True)
+    for start in ([5.0, 2.0], [-5.0, 1.0]):
+        assert static(paddle.to_tensor(start)) == function(paddle.to_tensor(start))
