@@ -122,9 +122,7 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
 // The project's own code for some convolutions, where oneDNN has none as fast.
 enum class OwnForm { kNone, kWinograd, kProduct, kWeightsProduct, kDirect, kSpread, kDepthwise };
 
-// Transformed tiles leave room for plain steps only: functions would take longer than the products they save.
 OwnForm own_form(const Conv& c) {
-  if (!is_plain(c.steps)) return OwnForm::kNone;
   if (suits_winograd(c.shape, *c.x, *c.out)) return OwnForm::kWinograd;
   if (!lies_channels_last(*c.x) || !lies_channels_last(*c.out)) return OwnForm::kNone;
   if (suits_product(c)) return OwnForm::kProduct;
@@ -159,11 +157,9 @@ std::unique_ptr<NativeOp> make_own(const CallReader& call, const NativeCall& giv
   if (form == OwnForm::kProduct) return make_conv_product(given, c, packed);
   if (form == OwnForm::kWeightsProduct) return make_conv_weights_product(given, c.shape, static_cast<bool>(c.bias));
   if (form == OwnForm::kSpread) return make_conv_spread(given, c.shape, packed, epilogue_of(call, c));
-  const bool is_depthwise = form == OwnForm::kDepthwise, has_bias = static_cast<bool>(c.bias);
-  const bool has_relu = !c.steps.empty() && (c.steps[0].kind == StepKind::kRelu || (is_depthwise && c.steps[0].kind == StepKind::kRelu6));
-  const std::vector<EpilogueStep> first(c.steps.begin(), c.steps.begin() + has_relu), rest(c.steps.begin() + has_relu, c.steps.end());
-  Epilogue epilogue(call, call.output(0), rest, false, c.extras);
-  if (is_depthwise) return make_conv_depthwise(given, c.shape, c.direction, packed, has_bias, first, std::move(epilogue));
+  const bool has_bias = static_cast<bool>(c.bias), has_relu = !c.steps.empty() && c.steps[0].kind == StepKind::kRelu;
+  Epilogue epilogue(call, call.output(0), {c.steps.begin() + has_relu, c.steps.end()}, false, c.extras);
+  if (form == OwnForm::kDepthwise) return make_conv_depthwise(given, c.shape, c.direction, packed, has_bias, has_relu, std::move(epilogue));
   return make_conv_direct(given, c.shape, c.direction, packed, has_bias, has_relu, std::move(epilogue));
 }
 

@@ -1,7 +1,6 @@
 #include "kernels/conv_depthwise.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "exec/parallel.h"
 #include "exec/transpose.h"
@@ -50,16 +49,14 @@ struct Window {
   int64_t line, tap;                // steps in the image, to the window's next row and column
   int64_t weight_line, channels;    // steps in the weights: to the window's next row and column
   bool has_relu;
-  float ceiling;
 };
 
 template <int kBytes>
 SAMPAN_INLINE Vec<float, kBytes> finished(const Window& t, Vec<float, kBytes> v) {
   using V = Vec<float, kBytes>;
-  const V zero{}, ceiling = zero + t.ceiling;
-  if (!t.has_relu) return v;
-  v = v < zero ? zero : v;
-  return v > ceiling ? ceiling : v;
+  const V zero{};
+  if (t.has_relu) v = v < zero ? zero : v;
+  return v;
 }
 
 // One result, any window.
@@ -107,12 +104,12 @@ SAMPAN_INLINE void each_vector(int64_t channels, const F& f) {
 
 // Row `h` of one image's results. bias: null without. kColumns, kStride: the window's where blocks of results are computed together, 0 otherwise.
 template <int kBytes, int kColumns, int kStride>
-SAMPAN_INLINE void row_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, float ceiling, int64_t h, float* out) {
+SAMPAN_INLINE void row_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, int64_t h, float* out) {
   const int64_t top = h * g.stride_rows - g.top, line = g.width * g.channels;
   const Range rows = inside(top, g.row_dilation, g.kernel_rows, g.height);
   const float* first_line = image + (top + rows.first * g.row_dilation) * line;
   const float* first_weights = weights + rows.first * g.kernel_columns * g.channels;
-  Window t{std::max<int64_t>(0, rows.last - rows.first), 0, g.row_dilation * line, g.column_dilation * g.channels, g.kernel_columns * g.channels, g.channels, has_relu, ceiling};
+  Window t{std::max<int64_t>(0, rows.last - rows.first), 0, g.row_dilation * line, g.column_dilation * g.channels, g.kernel_columns * g.channels, g.channels, has_relu};
   if constexpr (kColumns > 0) {
     for (int64_t w = 0; w < g.columns; w += kPixels) {
       const int64_t first = std::min(w, g.columns - kPixels), at = first * kStride - g.left;  // the last block overlaps the one before
@@ -177,11 +174,11 @@ SAMPAN_INLINE void down(const Geometry& g, const Window& t, const float* image, 
 
 // Rows [begin, end) of one image's results. bias: null without.
 template <int kBytes>
-SAMPAN_INLINE void rows_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, float ceiling, int64_t begin, int64_t end, float* out) {
+SAMPAN_INLINE void rows_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, int64_t begin, int64_t end, float* out) {
   const bool is_plain = g.column_dilation == 1 && std::max(g.left, g.right()) < g.kernel_columns;
   const bool is_three = is_plain && g.kernel_columns == 3, goes_down = is_three && g.kernel_rows == 3 && g.row_dilation == 1 && g.stride_rows == 1 && g.stride_columns == 1;
   if (goes_down && g.columns >= kDownPixels<kBytes>) {
-    const Window t{0, 0, 0, 0, 0, 0, has_relu, ceiling};
+    const Window t{0, 0, 0, 0, 0, 0, has_relu};
     for (int64_t w = 0; w < g.columns; w += kDownPixels<kBytes>) {
       const int64_t first = std::min(w, g.columns - kDownPixels<kBytes>);  // the last block overlaps the one before
       each_vector<kBytes>(g.channels, [&](int64_t c) SAMPAN_INLINED { down<kBytes>(g, t, image + c, weights + c, bias ? bias + c : nullptr, begin, end, first, out + c); });
@@ -192,11 +189,11 @@ SAMPAN_INLINE void rows_of(const Geometry& g, const float* image, const float* w
   for (int64_t h = begin; h < end; ++h) {
     float* to = out + h * g.columns * g.channels;
     if (is_wide && is_three && g.stride_columns == 2)
-      row_of<kBytes, 3, 2>(g, image, weights, bias, has_relu, ceiling, h, to);
+      row_of<kBytes, 3, 2>(g, image, weights, bias, has_relu, h, to);
     else if (is_wide && is_plain && g.kernel_columns == 5 && g.stride_columns == 1)
-      row_of<kBytes, 5, 1>(g, image, weights, bias, has_relu, ceiling, h, to);
+      row_of<kBytes, 5, 1>(g, image, weights, bias, has_relu, h, to);
     else
-      row_of<kBytes, 0, 0>(g, image, weights, bias, has_relu, ceiling, h, to);
+      row_of<kBytes, 0, 0>(g, image, weights, bias, has_relu, h, to);
   }
 }
 
@@ -231,8 +228,8 @@ class DepthwiseWeights final : public NativeOp {
 
 class Depthwise final : public NativeOp {
  public:
-  Depthwise(const Geometry& g, std::unique_ptr<DepthwiseWeights> weights, const Layout* bias, bool has_relu, float ceiling, size_t operands, Epilogue epilogue)
-      : g_(g), weights_(std::move(weights)), bias_step_(bias ? bias->strides[0] : 0), has_bias_(bias != nullptr), has_relu_(has_relu), ceiling_(ceiling), operands_(operands),
+  Depthwise(const Geometry& g, std::unique_ptr<DepthwiseWeights> weights, const Layout* bias, bool has_relu, size_t operands, Epilogue epilogue)
+      : g_(g), weights_(std::move(weights)), bias_step_(bias ? bias->strides[0] : 0), has_bias_(bias != nullptr), has_relu_(has_relu), operands_(operands),
         epilogue_(std::move(epilogue)) {}
 
   size_t scratch_bytes() const override { return static_cast<size_t>(weights_count() + (copies_bias() ? g_.channels : 0)) * 4; }
@@ -259,7 +256,7 @@ class Depthwise final : public NativeOp {
       with_registers([&](auto bytes) SAMPAN_INLINED {
         for (int64_t u = begin; u < end; ++u) {
           const int64_t n = u / pieces, piece = u % pieces;
-          rows_of<bytes.value>(g_, x + n * g_.height * g_.width * g_.channels, weights, bias, has_relu_, ceiling_, g_.rows * piece / pieces, g_.rows * (piece + 1) / pieces,
+          rows_of<bytes.value>(g_, x + n * g_.height * g_.width * g_.channels, weights, bias, has_relu_, g_.rows * piece / pieces, g_.rows * (piece + 1) / pieces,
                                out + n * g_.rows * g_.columns * g_.channels);
         }
       });
@@ -275,7 +272,6 @@ class Depthwise final : public NativeOp {
   std::unique_ptr<DepthwiseWeights> weights_;  // null: they come in order
   int64_t bias_step_;
   bool has_bias_, has_relu_;
-  float ceiling_;
   size_t operands_;
   Epilogue epilogue_;
 };
@@ -290,12 +286,11 @@ bool suits_depthwise(const ConvShape& s, ConvDirection direction) {
 
 size_t depthwise_weight_bytes(const ConvShape& s) { return static_cast<size_t>(Geometry(s, ConvDirection::kForward).weight_count()) * 4; }
 
-std::unique_ptr<NativeOp> make_conv_depthwise(const NativeCall& call, const ConvShape& shape, ConvDirection direction, bool packed, bool has_bias, const std::vector<EpilogueStep>& first, Epilogue epilogue) {
+std::unique_ptr<NativeOp> make_conv_depthwise(const NativeCall& call, const ConvShape& shape, ConvDirection direction, bool packed, bool has_bias, bool has_relu, Epilogue epilogue) {
   const Geometry g(shape, direction);
   auto weights = packed ? nullptr : std::make_unique<DepthwiseWeights>(g, *call.inputs[1], direction);
   const Layout* bias = has_bias ? call.inputs[2].get() : nullptr;
-  const float ceiling = !first.empty() && first[0].kind == StepKind::kRelu6 ? 6.f : std::numeric_limits<float>::infinity();
-  return std::make_unique<Depthwise>(g, std::move(weights), bias, !first.empty(), ceiling, call.inputs.size() + call.outputs.size(), std::move(epilogue));
+  return std::make_unique<Depthwise>(g, std::move(weights), bias, has_relu, call.inputs.size() + call.outputs.size(), std::move(epilogue));
 }
 
 std::unique_ptr<NativeOp> make_depthwise_weights(const Layout& weight, const ConvShape& shape, ConvDirection direction) {

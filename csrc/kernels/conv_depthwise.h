@@ -8,8 +8,8 @@ namespace sampan::kernels {
 bool suits_depthwise(const ConvShape& shape, ConvDirection direction);
 // Bytes of the weights in the order in which they are read.
 size_t depthwise_weight_bytes(const ConvShape& shape);
-// packed: the weight operand is in that order already. bias, relu and relu6 are done on the way; the epilogue's operands follow the bias.
-std::unique_ptr<NativeOp> make_conv_depthwise(const NativeCall& call, const ConvShape& shape, ConvDirection direction, bool packed, bool has_bias, const std::vector<EpilogueStep>& first, Epilogue epilogue);
+// packed: the weight operand is in that order already. bias and relu are done on the way; the epilogue's operands follow the bias.
+std::unique_ptr<NativeOp> make_conv_depthwise(const NativeCall& call, const ConvShape& shape, ConvDirection direction, bool packed, bool has_bias, bool has_relu, Epilogue epilogue);
 // Brings the weights into that order: operands (weights, their bytes).
 std::unique_ptr<NativeOp> make_depthwise_weights(const Layout& weight, const ConvShape& shape, ConvDirection direction);
 

@@ -15,63 +15,15 @@ struct StepName {
   int numbers;
 };
 constexpr StepName kSteps[] = {
-    {"relu", StepKind::kRelu, 0},         {"relu6", StepKind::kRelu6, 0},
-    {"gelu_tanh", StepKind::kGeluTanh, 0}, {"gelu_erf", StepKind::kGeluErf, 0},
-    {"tanh", StepKind::kTanh, 0},         {"sigmoid", StepKind::kSigmoid, 0},
-    {"silu", StepKind::kSilu, 0},         {"hard_swish", StepKind::kHardSwish, 0},
-    {"hard_sigmoid", StepKind::kHardSigmoid, 0}, {"mish", StepKind::kMish, 0},
-    {"softplus", StepKind::kSoftplus, 0}, {"exp", StepKind::kExp, 0},
-    {"sqrt", StepKind::kSqrt, 0},         {"square", StepKind::kSquare, 0},
-    {"abs", StepKind::kAbs, 0},           {"leaky_relu", StepKind::kLeakyRelu, 1},
-    {"elu", StepKind::kElu, 1},           {"clip", StepKind::kClip, 2},
-    {"linear", StepKind::kLinear, 2},     {"add", StepKind::kAdd, 0},
-    {"mul", StepKind::kMul, 0},
+    {"relu", StepKind::kRelu, 0}, {"sqrt", StepKind::kSqrt, 0}, {"square", StepKind::kSquare, 0}, {"abs", StepKind::kAbs, 0},
+    {"linear", StepKind::kLinear, 2}, {"add", StepKind::kAdd, 0}, {"mul", StepKind::kMul, 0},
 };
-
-bool is_transcendental(StepKind k) {
-  switch (k) {
-    case StepKind::kGeluTanh: case StepKind::kGeluErf: case StepKind::kTanh: case StepKind::kSigmoid: case StepKind::kSilu:
-    case StepKind::kMish: case StepKind::kSoftplus: case StepKind::kExp: case StepKind::kElu:
-      return true;
-    default:
-      return false;
-  }
-}
-
-float apply_transcendental(const EpilogueStep& s, float v) {
-  switch (s.kind) {
-    case StepKind::kGeluTanh: return 0.5f * v * (1 + std::tanh(0.7978845608f * (v + 0.044715f * v * v * v)));
-    case StepKind::kGeluErf: return 0.5f * v * (1 + std::erf(v * 0.70710678f));
-    case StepKind::kTanh: return std::tanh(v);
-    case StepKind::kSigmoid: return 1 / (1 + std::exp(-v));
-    case StepKind::kSilu: return v / (1 + std::exp(-v));
-    case StepKind::kMish: return v * std::tanh(std::fmax(v, 0.f) + std::log1p(std::exp(-std::fabs(v))));
-    case StepKind::kSoftplus: return std::fmax(v, 0.f) + std::log1p(std::exp(-std::fabs(v)));
-    case StepKind::kExp: return std::exp(v);
-    default: return v > 0 ? v : static_cast<float>(s.alpha) * std::expm1(v);
-  }
-}
-
-// NaN passes through every comparison here.
-SAMPAN_INLINE float clamp(float v, float low, float high) {
-  v = v < low ? low : v;
-  return v > high ? high : v;
-}
 
 SAMPAN_CLONES void unary_row(const EpilogueStep& s, float* v, int64_t n) {
   const float alpha = static_cast<float>(s.alpha), beta = static_cast<float>(s.beta);
   switch (s.kind) {
     case StepKind::kRelu:
       for (int64_t i = 0; i < n; ++i) v[i] = v[i] < 0 ? 0 : v[i];
-      break;
-    case StepKind::kRelu6:
-      for (int64_t i = 0; i < n; ++i) v[i] = clamp(v[i], 0, 6);
-      break;
-    case StepKind::kHardSwish:
-      for (int64_t i = 0; i < n; ++i) v[i] *= clamp(v[i] / 6 + 0.5f, 0, 1);
-      break;
-    case StepKind::kHardSigmoid:
-      for (int64_t i = 0; i < n; ++i) v[i] = clamp(v[i] / 6 + 0.5f, 0, 1);
       break;
     case StepKind::kSqrt:
       for (int64_t i = 0; i < n; ++i) v[i] = __builtin_sqrtf(v[i]);
@@ -81,12 +33,6 @@ SAMPAN_CLONES void unary_row(const EpilogueStep& s, float* v, int64_t n) {
       break;
     case StepKind::kAbs:
       for (int64_t i = 0; i < n; ++i) v[i] = __builtin_fabsf(v[i]);
-      break;
-    case StepKind::kLeakyRelu:
-      for (int64_t i = 0; i < n; ++i) v[i] = v[i] < 0 ? v[i] * alpha : v[i];
-      break;
-    case StepKind::kClip:
-      for (int64_t i = 0; i < n; ++i) v[i] = clamp(v[i], alpha, beta);
       break;
     case StepKind::kLinear:
       for (int64_t i = 0; i < n; ++i) v[i] = v[i] * alpha + beta;
@@ -149,10 +95,6 @@ size_t epilogue_operands(const std::vector<EpilogueStep>& steps) {
   return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const EpilogueStep& s) { return s.takes_operand(); }));
 }
 
-bool is_plain(const std::vector<EpilogueStep>& steps) {
-  return std::none_of(steps.begin(), steps.end(), [](const EpilogueStep& s) { return is_transcendental(s.kind); });
-}
-
 Epilogue::Epilogue(const CallReader& call, const Layout& out, std::vector<EpilogueStep> steps, bool has_bias, const std::vector<LayoutRef>& operands)
     : dtype_(out.dtype), numel_(out.numel) {
   if (has_bias) steps.insert(steps.begin(), {StepKind::kAdd, 0, 0});
@@ -207,16 +149,7 @@ void Epilogue::run(char* const* operands, char* out) const {
           });
           continue;
         }
-        const bool slow = is_transcendental(pass.step.kind);
-        parallel_for(numel_, slow ? 10.0 : 0.2, [&](int64_t begin, int64_t end) {
-          if constexpr (std::is_same_v<T, float>) {
-            if (slow) {
-              for (int64_t i = begin; i < end; ++i) values[i] = apply_transcendental(pass.step, values[i]);
-              return;
-            }
-          }
-          unary_row(pass.step, values + begin, end - begin);
-        });
+        parallel_for(numel_, 0.2, [&](int64_t begin, int64_t end) { unary_row(pass.step, values + begin, end - begin); });
       }
     }
   });

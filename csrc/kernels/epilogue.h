@@ -5,7 +5,7 @@
 namespace sampan::kernels {
 
 enum class StepKind {
-  kRelu, kRelu6, kGeluTanh, kGeluErf, kTanh, kSigmoid, kSilu, kHardSwish, kHardSigmoid, kMish, kSoftplus, kExp, kSqrt, kSquare, kAbs, kLeakyRelu, kElu, kClip, kLinear, kAdd, kMul
+  kRelu, kSqrt, kSquare, kAbs, kLinear, kAdd, kMul
 };
 
 struct EpilogueStep {
@@ -17,8 +17,6 @@ struct EpilogueStep {
 std::vector<EpilogueStep> parse_epilogue(const CallReader& call, const std::string& text);
 // How many more inputs the steps take.
 size_t epilogue_operands(const std::vector<EpilogueStep>& steps);
-// Whether the loops here do a step at full speed (no transcendental function in it).
-bool is_plain(const std::vector<EpilogueStep>& steps);
 
 // bias (may be absent) and the steps over a finished product, by plain loops.
 class Epilogue {

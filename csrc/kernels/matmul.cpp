@@ -366,7 +366,6 @@ std::unique_ptr<NativeOp> try_onednn(const Product& p, bool swapped) {
 // With 256-bit registers oneDNN's code is no faster than the tiles here, whose sums do not depend on the number of threads. With wider ones it wins by a little from small
 // sizes on, but not where it has to keep NaN in a relu, or to copy an operand that lies across.
 bool prefers_own(const Product& p) {
-  if (!is_plain(p.steps)) return p.rows.size * p.columns.size <= 64;
   if (p.rows.size == 1 || p.columns.size == 1) return true;
   const double work = static_cast<double>(p.rows.size) * static_cast<double>(p.columns.size) * static_cast<double>(p.depth);
   const bool has_relu = std::any_of(p.steps.begin(), p.steps.end(), [](const EpilogueStep& s) { return s.kind == StepKind::kRelu; });

@@ -8,7 +8,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 from runtime.native_call import accumulate_native, plan_of, run_native, sample, spread
-from scipy.special import erf
 
 from sampan import _rt
 
@@ -118,25 +117,11 @@ class TestBiasAndEpilogue:
         ("step", "function"),
         [
             ("relu", lambda x: np.maximum(x, 0)),
-            ("relu6", lambda x: np.clip(x, 0, 6)),
-            ("gelu_tanh", lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
-            ("gelu_erf", lambda x: 0.5 * x * (1 + erf(x / np.sqrt(2)))),
-            ("tanh", np.tanh),
-            ("sigmoid", lambda x: 1 / (1 + np.exp(-x))),
-            ("silu", lambda x: x / (1 + np.exp(-x))),
-            ("hard_swish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
-            ("hard_sigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1)),
-            ("mish", lambda x: x * np.tanh(np.logaddexp(x, 0))),
-            ("softplus", lambda x: np.logaddexp(x, 0)),
-            ("exp", np.exp),
             ("square", np.square),
             ("square;sqrt", np.abs),
             ("abs", np.abs),
-            ("leaky_relu:0.1", lambda x: np.where(x < 0, 0.1 * x, x)),
-            ("elu:0.5", lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
-            ("clip:-0.5:0.25", lambda x: np.clip(x, -0.5, 0.25)),
             ("linear:2:1", lambda x: 2 * x + 1),
-            ("relu;linear:0.5:0.1;tanh", lambda x: np.tanh(0.5 * np.maximum(x, 0) + 0.1)),
+            ("relu;linear:0.5:0.1;square", lambda x: np.square(0.5 * np.maximum(x, 0) + 0.1)),
         ],
     )
     def test_steps(self, left, right, step, function):
@@ -248,7 +233,7 @@ class TestErrors:
         [
             ({"colour": 1}, "unknown attribute colour"),
             ({"epilogue": "rleu"}, "'rleu' is unknown"),
-            ({"epilogue": "clip:1"}, "needs 2 numbers"),
+            ({"epilogue": "linear:1"}, "needs 2 numbers"),
         ],
     )
     def test_attributes(self, attributes, match):
@@ -280,11 +265,11 @@ class TestThreads:
     @pytest.mark.parametrize("shape", [(16, 16), (250, 250)])
     def test_one_plan_runs_in_several_threads_at_once(self, shape):
         inputs = [[sample(np.float32, shape, 2 * k), sample(np.float32, shape, 2 * k + 1)] for k in range(4)]
-        plan = plan_of("matmul", inputs[0], [np.empty(shape, np.float32)], epilogue="tanh")
+        plan = plan_of("matmul", inputs[0], [np.empty(shape, np.float32)], epilogue="relu")
         wrong = []
 
         def work(a, b):
-            expected = np.tanh(a @ b)
+            expected = np.maximum(a @ b, 0)
             for _ in range(20):
                 got = plan.run([_rt.from_numpy(a), _rt.from_numpy(b)])[0].numpy_view()
                 if not np.allclose(got, expected, rtol=1e-4, atol=1e-4):
