@@ -207,6 +207,8 @@ class Recorder(Builder):
             made = _rt.from_numpy(np.array(value), True)
             self.root.temporaries.add(id(made))
             return self.resolve(self.capture(made))
+        if hasattr(value, "as_operand"):
+            return self.operand(value.as_operand())
         if isinstance(value, Value):
             raise ArgumentError(message(f"{value!r} is no Variable of the Program that is being recorded"))
         raise ArgumentError(message(f"an operand is a {type(value).__name__}", "it must be a tensor, a Variable or a number"))

@@ -13,7 +13,7 @@ from .convert.numbers import DTYPES
 from .program import Program
 from .program_data import Reader, Writer, damaged, decoded, encoded
 from .runner import Runner
-from .traced import Items, Result, TextResult, Traced, filled
+from .traced import Items, OptionalResult, Result, TextResult, Traced, filled
 from .variable import Variable
 
 _NUMBERS = {kind.__name__: kind for kind in DTYPES}
@@ -137,6 +137,8 @@ def _structure_data(tree: Any) -> Any:
         return {"text": [p if isinstance(p, str) else list(p) for p in tree.pieces]}
     if isinstance(tree, Items):
         return {"items": _structure_data(tree.item)}
+    if isinstance(tree, OptionalResult):
+        return {"optional": [_structure_data(tree.present), _structure_data(tree.value)]}
     if isinstance(tree, dict):
         return {"dict": [[encoded(k, "the result"), _structure_data(v)] for k, v in tree.items()]}
     if isinstance(tree, (list, tuple)):
@@ -152,6 +154,8 @@ def _structure(data: Mapping[str, Any]) -> Any:
         return TextResult(tuple(p if isinstance(p, str) else tuple(p) for p in of))
     if kind == "items":
         return Items(_structure(of))
+    if kind == "optional":
+        return OptionalResult(*map(_structure, of))
     if kind == "dict":
         return {decoded(k): _structure(v) for k, v in of}
     if kind in ("list", "tuple"):

@@ -17,6 +17,7 @@ from .convert.guards import Uses
 from .convert.journal import Journal
 from .convert.lists import ListContent, opened
 from .convert.merging import Column, has_token
+from .convert.optionals import Optional, content_of, present_of
 from .convert.recorded import RecordedBlocks, tracing
 from .convert.texts import joined
 from .program import Program
@@ -79,9 +80,22 @@ class TextResult:
         return joined([p if isinstance(p, str) else (results[p[0]], *p[1:]) for p in self.pieces])
 
 
+@dataclass(frozen=True)
+class OptionalResult:
+    """None, or a value among what the function returns: where ``present``, a ``Result``, holds."""
+
+    present: Result
+    value: Any
+
+    def of(self, results: Sequence[Any]) -> Any:
+        """What it is in one run."""
+        return filled(self.value, results) if self.present.of(results) else None
+
+
 def filled(structure: Any, results: Sequence[Any]) -> Any:
     """What the function returns, by the results of one run."""
-    return nest.map_structure(lambda v: v.of(results) if isinstance(v, (Result, Items, TextResult)) else v, structure)
+    kinds = (Result, Items, TextResult, OptionalResult)
+    return nest.map_structure(lambda v: v.of(results) if isinstance(v, kinds) else v, structure)
 
 
 def _result_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -175,6 +189,8 @@ class Traced:
 
     def _leaf(self, value: Any) -> Any:
         """What stands for a leaf of the function's result."""
+        if isinstance(value, Optional):
+            return OptionalResult(self._leaf(present_of(value)), nest.map_structure(self._leaf, content_of(value, None)))
         if isinstance(value, ListContent):
             return Items(nest.map_structure(self._leaf, value.item))
         if has_token(value):

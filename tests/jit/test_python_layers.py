@@ -233,7 +233,7 @@ def test_errors_name_the_line_of_a_decorated_function():
         if x.sum() > 0:
             y = x
         else:
-            y = None
+            y = "text"
         return y
 
     line = chosen.dygraph_function.__code__.co_firstlineno + 2

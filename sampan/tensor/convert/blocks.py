@@ -45,6 +45,7 @@ class Blocks(Protocol):
         """A Value of the innermost block for a tensor or Value."""
 
     texts: Any  # what texts were made of
+    has_optionals: bool  # some variable is None or a value, which only the run knows
 
     def print(self, args: Sequence[Any], options: dict[str, Any]) -> None:
         """Print when the Program runs, at this place."""

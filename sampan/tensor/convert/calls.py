@@ -29,6 +29,7 @@ from .iteration import Symbolic, convert_enumerate, convert_map, convert_range, 
 from .lists import RecordedList, convert_add_n, convert_list, convert_sum, is_grown, joining
 from .merging import is_symbolic, is_tensor
 from .numbers import Number
+from .optionals import needed
 from .texts import Format, marked
 
 
@@ -272,7 +273,35 @@ def _require_repeatable(function: Any) -> None:
 
 
 def call(function: Any) -> Any:
-    """What to call in the place of the function."""
+    """What to call in the place of the function. What is None or a value goes into functions that are converted and into layers as it is; all others want a
+    value."""
+    found = _called(function)
+    blocks = current()
+    if blocks is None or not blocks.has_optionals or _takes_optionals(function, found):
+        return found
+    return _NeedingValues(found)
+
+
+def _takes_optionals(function: Any, found: Any) -> bool:
+    if isinstance(function, type):
+        return function.__module__ != "builtins"
+    if hasattr(function, "forward"):
+        return True
+    is_tensors = isinstance(getattr(function, "__self__", None), (_rt.Tensor, Value))
+    return found is not function and isinstance(function, (FunctionType, MethodType)) and not is_tensors
+
+
+class _NeedingValues:
+    """A call of the function that takes no Optional; made where the call stands, for this one call."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*map(needed, args), **{k: needed(v) for k, v in kwargs.items()})
+
+
+def _called(function: Any) -> Any:
     if current() is not None:
         _require_repeatable(function)
     elif isinstance(function, (FunctionType, MethodType)) and around() is not None:

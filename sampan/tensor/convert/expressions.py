@@ -65,6 +65,9 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) == 1:
+            if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+                name = "identical" if isinstance(node.ops[0], ast.Is) else "different"
+                return at(helper(name, self.rewrite(node.left), self.rewrite(node.comparators[0])), node)
             return self.generic_visit(node)  # type: ignore[return-value]
         left, others = self.rewrite(node.left), [self.rewrite(c) for c in node.comparators]
         if not all(map(can_move, node.comparators)):

@@ -11,13 +11,14 @@ from . import branches, exits, iteration, journal, loops
 from .blocks import current
 from .branches import State, located
 from .calls import LoopTest, as_symbolic, call, decided, readable_dtype, readable_shape, truth
-from .exits import Exit
+from .exits import CODES, Exit
 from .functions import block_owners, set_helpers
 from .iteration import Symbolic
 from .lists import collected, listed
-from .merging import described, is_symbolic
+from .merging import is_symbolic
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import NumberUseError
+from .optionals import different, identical, needed
 from .statements import Site
 from .texts import CONVERSIONS, marked
 from .unset import unset
@@ -31,7 +32,7 @@ MOST_UNROLLED = 256
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
-    "Is": operator.is_, "IsNot": operator.is_not, "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
+    "Is": identical, "IsNot": different, "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
 }  # fmt: skip
 
 
@@ -107,11 +108,8 @@ class Helpers:
         if exit is None:
             return None
         if exit.ways != {RETURN} and exit.value is not None:
-            raise located(
-                f"{self.name}() returns {described(exit.value)} on some paths, and reaches its end, which returns None, on others",
-                "which of them depends on a tensor",
-                "return a value of the same type at the function's end",
-            )
+            returns = exit.code == CODES[RETURN]  # else it reaches its end, which returns None
+            return branches.choose(returns, lambda: exit.value, lambda: None, f"what {self.name}() returns")
         return exit.value
 
     def repeat(
@@ -287,6 +285,8 @@ class Helpers:
     def drawn(function: Any, as_list: Callable[[], Any], as_items: Callable[[], Any]) -> Any:
         """``function(... for ... in ...)``: of a list where that means the same."""
         return call(function)(as_list() if function is sum or function is list else as_items())
+
+    identical, different, needed = staticmethod(identical), staticmethod(different), staticmethod(needed)
 
     @staticmethod
     def negate(value: Any) -> Any:

@@ -17,6 +17,7 @@ from ..variable import Variable
 from . import numbers
 from .blocks import current
 from .journal import UNBOUND, Grown, OpenList
+from .optionals import Optional, content_of, present_of
 
 #: A value that is never read: of a variable on a path that left before it was set.
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "nothing"})()
@@ -237,6 +238,8 @@ class Plan:
             return self._with_nothing(known, a is NOTHING)
         if isinstance(a, _COMPARABLE) and type(a) is type(b) and not isinstance(a, numbers.Number) and same(a, b):
             return lambda results: a
+        if a is None or b is None or isinstance(a, Optional) or isinstance(b, Optional):
+            return self._optional(a, b)
         if isinstance(a, list) and isinstance(b, list) and (isinstance(a, OpenList) or isinstance(b, OpenList)):
             maker = a if isinstance(a, OpenList) else b
             part = self.join(*alike(*(v.content() if isinstance(v, OpenList) else v for v in (a, b))))
@@ -244,6 +247,18 @@ class Plan:
         if type(a) is type(b) and isinstance(a, (list, tuple, dict)):
             return self._container(a, b)
         return self.leaf(a, b, common_kind(a, b))
+
+    def _optional(self, a: Any, b: Any) -> Callable[[Sequence[Any]], Any]:
+        """None or a value, which of them the run knows; raises Differs for values that cannot be handed on."""
+        values = [content_of(v, NOTHING) for v in (a, b)]
+        for leaf in nest.flatten(values):
+            if isinstance(leaf, (OpenList, Optional)) or not (kind_of(leaf) or leaf is NOTHING or isinstance(leaf, _COMPARABLE)):
+                raise Differs(
+                    f"it is {described(a)} on one side and {described(b)} on the other",
+                    "give it a value of the same type on both sides",
+                )
+        present, value = self.join(present_of(a), present_of(b)), self.join(*values)
+        return lambda results: Optional(present(results), value(results))
 
     def _container(self, a: Any, b: Any) -> Callable[[Sequence[Any]], Any]:
         keys: Any
@@ -316,6 +331,8 @@ def described(value: Any) -> str:
         )
     if isinstance(value, OpenList):
         return "a list"
+    if isinstance(value, Optional):
+        return "None or a value"
     if has_token(value):
         return "a text of a tensor"
     text = repr(value)

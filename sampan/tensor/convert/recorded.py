@@ -87,6 +87,7 @@ class RecordedBlocks:
 
     def __init__(self) -> None:
         self.texts = Texts()
+        self.has_optionals = False
 
     def branches(self, condition: Value) -> RecordedBranches:
         """A new branch at this place."""
