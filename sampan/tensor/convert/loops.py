@@ -145,6 +145,8 @@ class Recording:
                 self.variables[name] = Carried.variable(name, start, name in around)
         is_checkable = self.exit is None and not is_trying()
         self._certain = [n for n in self.site.certain if n not in live.in_round] if is_checkable else []
+        #: What ``else`` sets where no round ran, so that it needs no value of the rounds.
+        self._replaced = [n for n in self.site.replaced if n not in live.in_round] if self.exit is None else []
         if self.exit is not None:
             self.ways = self.exit.ways
             if RETURN in self.ways:
@@ -185,7 +187,7 @@ class Recording:
         found = loop.finish(results)[1:]
         self.state.write(dict.fromkeys(before, UNBOUND))
         self._put(carried, found[extra:])
-        if self.first_set:
+        if any(n in self.first_set for n in self._certain):
             self._require_round(runs)
         if not has_code:
             return None
@@ -296,7 +298,7 @@ class Recording:
         live = self.site.live
         if end is UNBOUND or name not in live.after | live.next_round:
             return False
-        if name in self._certain:
+        if name in self._certain or name in self._replaced:
             if name in self.first_set:
                 return self._widened(self.first_set[name], end)
             self.first_set[name] = _set_inside(f"the variable '{name}'", end)

@@ -69,12 +69,15 @@ def _read(node: ast.AST) -> set[str]:
     return found | {node.target.id} if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) else found
 
 
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+
+
 def certainly_read(block: Sequence[ast.stmt]) -> list[str]:
     """The names that a block reads whatever happens in it, before it binds them, in order: as far as its first branch or loop."""
     found: dict[str, None] = {}
     bound: set[str] = set()
     for statement in block:
-        simple = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return))
+        simple = isinstance(statement, _SIMPLE)
         parts = (
             [statement]
             if simple
@@ -85,6 +88,18 @@ def certainly_read(block: Sequence[ast.stmt]) -> list[str]:
             break
         bound |= bound_names([statement])
     return list(found)
+
+
+def certainly_bound(block: Sequence[ast.stmt]) -> list[str]:
+    """The names that a block binds whatever happens in it, before it reads them: as far as its first branch, loop or end."""
+    read: set[str] = set()
+    bound: dict[str, None] = {}
+    for statement in block:
+        if not isinstance(statement, _SIMPLE):
+            break
+        read |= read_names([statement]) - set(bound)
+        bound |= dict.fromkeys(bound_names([statement]) - read)
+    return list(bound)
 
 
 def _unconditionally(node: ast.AST) -> Iterator[str]:

@@ -67,6 +67,9 @@ class Number:
     def __float__(self) -> float:
         raise self._refuse("the argument of float()")
 
+    def __round__(self, digits: int | None = None) -> Any:
+        raise self._refuse("the argument of round()")
+
     __hash__ = object.__hash__
 
     def __divmod__(self, other: Any) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 
 from .expressions import Expressions
 from .liveness import Live, Liveness
-from .names import always_leaves, blocks_of, bound_names, certainly_read, declared, exits, exits_of, walk_scope
+from .names import always_leaves, blocks_of, bound_names, certainly_bound, certainly_read, declared, exits, exits_of, walk_scope
 from .syntax import HELPERS, assign, at, cells, constant, function, helper, later, name
 
 _LOCAL_READERS = frozenset({"locals", "vars", "dir", "eval", "exec"})
@@ -36,6 +36,8 @@ class Site:
     refused: str = ""
     #: Of a loop: what the statements after it read in any case, in order.
     certain: tuple[str, ...] = ()
+    #: Of a loop: what its ``else`` sets in any case, before it reads it.
+    replaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,11 @@ class FunctionRewriter:
         bound = bound_names([node])
         site = self._site(node, bound)
         if not isinstance(node, ast.If) and not exits(node):
-            self._sites[-1] = dataclasses.replace(self._sites[-1], certain=tuple(certainly_read(rest)))
+            self._sites[-1] = dataclasses.replace(
+                self._sites[-1],
+                certain=tuple(certainly_read([*node.orelse, *rest])),
+                replaced=tuple(certainly_bound(node.orelse)),
+            )
         inner = _Place(is_inner=True)
         functions: list[ast.stmt] = []
 

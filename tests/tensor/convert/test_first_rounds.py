@@ -176,3 +176,45 @@ def test_dicts_that_make_their_values():
     found = paddle.jit.to_static(grouped, full_graph=True)(ROWS, N)[0]
     assert isinstance(found, defaultdict)
     assert type(found[0]) is list
+
+
+def _ended_by_break(x, n):
+    for i in range(n):
+        if x.sum() + i > 4:
+            break
+    else:
+        i = -1
+    return x * i
+
+
+def _replaced(x, n):
+    for i in range(n):
+        y = x + i
+    else:
+        y = x * 100
+        z = y + 1
+    return y, z
+
+
+def _read_by_else(x, n):
+    for i in range(n):
+        if x.sum() + i > 4:
+            break
+    else:
+        i = i + 10
+    return x * i
+
+
+@pytest.mark.parametrize("function", [_ended_by_break, _replaced, _read_by_else])
+def test_what_else_sets_needs_no_round(function):
+    static = paddle.jit.to_static(function, full_graph=True)
+    for count in (3, 1, 0):
+        results = []
+        for run in (function, static):
+            try:
+                found = run(paddle.to_tensor([1.0, 2.0]), paddle.to_tensor(count))
+                results.append([v.tolist() for v in (found if isinstance(found, tuple) else [found])])
+            except UnboundLocalError:
+                results.append(UnboundLocalError)
+        assert results[0] == results[1]
+    assert (results[1] is UnboundLocalError) == (function is _read_by_else)
