@@ -171,13 +171,12 @@ def _gradients_of(recorder: Recorder, op: Op, present: list[int], given: list[Va
     if rule:
         return rule(recorder, op, present, given, targets)  # type: ignore[no-any-return]
     if op.name == "while_grad" or (FORWARD in op.attributes and DYNAMIC in op.attributes):
-        raise AutogradError(
-            message(
-                f"{op.name} is a gradient {'through a loop' if op.name == 'while_grad' else 'that depends on data'}",
-                "a Program that holds its gradients has no gradient of that",
-                "use jit.to_static or eager mode for gradients of gradients",
-            )
+        text = message(
+            f"{op.name} is a gradient {'through a loop' if op.name == 'while_grad' else 'that depends on data'}",
+            "a Program that holds its gradients has no gradient of that",
+            "use jit.to_static or eager mode for gradients of gradients",
         )
+        raise AutogradError(f"{text}\n  {op.location}" if op.location else text)
     name = op.name.rpartition(".")[2]
     attributes = {k: v for k, v in op.attributes.items() if k != DERIVED}
     if FORWARD in attributes:

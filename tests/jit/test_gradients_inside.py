@@ -181,6 +181,61 @@ def test_a_gradient_step_in_a_loop_of_unknown_length(rounds):
     compare(descent, tensor(3), paddle.to_tensor(rounds))
 
 
+def powers(x, n):
+    t, k = x * 1.0, paddle.zeros([], "int64")
+    while k < n:
+        t = t * x
+        k = k + 1
+    return t
+
+
+def after_a_loop(x, n):
+    return paddle.grad(powers(x, n).sum(), x)[0]
+
+
+def after_a_loop_with_graph(x, n):
+    (g,) = paddle.grad(powers(x, n).sum(), x, create_graph=True)
+    return (g**2).sum()
+
+
+def of_a_list(x, n):
+    found, k = [], paddle.zeros([], "int64")
+    while k < n:
+        found.append(x * k.astype("float32"))
+        k = k + 1
+    return paddle.grad((paddle.stack(found) ** 2).sum(), x)[0]
+
+
+def after_a_branch_with_graph(x, n):
+    t = x**3 if x.sum() > 0 else x**2
+    (g,) = paddle.grad(t.sum(), x, create_graph=True)
+    return (g**2).sum() * n.astype("float32")
+
+
+@pytest.mark.parametrize("function", [after_a_loop, after_a_loop_with_graph, of_a_list, after_a_branch_with_graph])
+def test_gradients_of_what_loops_and_branches_gave(function):
+    compare(function, tensor(3), paddle.to_tensor(3))
+
+
+@pytest.mark.parametrize("function", [after_a_branch_with_graph, after_a_loop_with_graph])
+def test_gradients_of_gradients_of_control_flow_in_a_train_step(function):
+    eager, compiled = (paddle.create_parameter([3], "float32") for _ in range(2))
+    for w in (eager, compiled):
+        w.set_value(np.array([0.7, 0.4, 0.9], "float32"))
+    n, step = (
+        paddle.to_tensor(3),
+        paddle.jit.TrainStep(lambda n: function(compiled, n), paddle.optimizer.SGD(0.1, parameters=[compiled])),
+    )
+    if function is after_a_loop_with_graph:
+        with pytest.raises(RuntimeError, match=r"through a loop.*\n.*\n  at test_gradients_inside.py:\d+, in powers"):
+            step(n)
+        return
+    loss = function(eager, n)
+    loss.backward()
+    assert step(n).item() == pytest.approx(loss.item(), rel=1e-5)
+    np.testing.assert_allclose(compiled.numpy(), (eager - 0.1 * eager.grad).numpy(), rtol=1e-5)
+
+
 def test_dropout_inside_is_differentiated_by_the_mask_that_was_drawn():
     def f(x):
         y = F.dropout(x, 0.5)
