@@ -190,7 +190,9 @@ class Traced:
     def _leaf(self, value: Any) -> Any:
         """What stands for a leaf of the function's result."""
         if isinstance(value, Optional):
-            return OptionalResult(self._leaf(present_of(value)), nest.map_structure(self._leaf, content_of(value, None)))
+            present = present_of(value)
+            content = None if present is False else nest.map_structure(self._leaf, content_of(value, None))
+            return content if isinstance(present, bool) else OptionalResult(self._leaf(present), content)
         if isinstance(value, ListContent):
             return Items(nest.map_structure(self._leaf, value.item))
         if has_token(value):

@@ -175,9 +175,72 @@ def inside_of_a_loop(x):
     return total
 
 
+def summed(x):
+    y, k = None, paddle.zeros([], "int64")
+    while k < paddle.floor(x[1].abs()).astype("int64"):
+        y = x if y is None else y + x
+        k = k + 1
+    return y
+
+
+def first_found(x):
+    found = None
+    for k in range(paddle.shape(x)[0]):
+        if x[k] > 0 and found is None:
+            found = x[k] * 2
+    return found
+
+
+def left_early(x):
+    for k in range(paddle.shape(x)[0]):
+        if x[k] > 0.05:
+            return x[k] * 2
+
+
+def forgotten(x):
+    y, k = x * 2, paddle.zeros([], "int64")
+    while k < 3:
+        if k > x[0]:
+            y = None
+        k = k + 1
+    return y
+
+
+def carried_pair(x):
+    pair, k = None, paddle.zeros([], "int64")
+    while k < 2:
+        if x.sum() > 0:
+            pair = (x * 2, 3.0) if pair is None else (pair[0] + x, pair[1] * 2)
+        k = k + 1
+    return pair
+
+
+def found_text(x):
+    word, k = None, paddle.zeros([], "int64")
+    while k < 2:
+        if x.sum() > 0:
+            word = "up"
+        k = k + 1
+    return word
+
+
+def in_nested_loops(x):
+    best, i = None, paddle.zeros([], "int64")
+    while i < 2:
+        j = paddle.zeros([], "int64")
+        while j < 2:
+            value = x[0] * (i + j).astype("float32")
+            if value > 0.6:
+                best = value if best is None else paddle.maximum(best, value)
+            j = j + 1
+        i = i + 1
+    return best
+
+
 FUNCTIONS = [
     returned, end_reached, end_reached_after_more, variable, either_of_two, asked, used_where_it_is_there, combined_tests, used_without_a_test, unrolled,
-    of_a_dict, conditional_expression, numbers, several, passed_on, into_a_layer, nested, inside_of_a_loop,
+    of_a_dict, conditional_expression, numbers, several, passed_on, into_a_layer, nested, inside_of_a_loop, summed, first_found, left_early, forgotten,
+    carried_pair, found_text, in_nested_loops,
 ]  # fmt: skip
 
 
@@ -197,7 +260,7 @@ def test_one_recording_gives_what_eager_mode_gives(function):
         assert plain(call(x)) == plain(function(x))
 
 
-@pytest.mark.parametrize("function", [variable, asked, used_where_it_is_there, several])
+@pytest.mark.parametrize("function", [variable, asked, used_where_it_is_there, several, summed, first_found, carried_pair])
 def test_gradients(function):
     call = paddle.jit.to_static(function, full_graph=True)
     for values in (UP, DOWN):
@@ -335,14 +398,6 @@ def text(x):
     return f"{y}"
 
 
-def carried(x):
-    y, k = None, paddle.zeros([], "int64")
-    while k < 2:
-        y = x if y is None else y + x
-        k = k + 1
-    return y
-
-
 class Keeps(paddle.nn.Layer):
     def __init__(self):
         super().__init__()
@@ -363,7 +418,7 @@ def attribute(x):
 Keeping = Keeps()
 
 
-@pytest.mark.parametrize("function", [truth, compared, identity, text, carried, attribute])
+@pytest.mark.parametrize("function", [truth, compared, identity, text, attribute])
 def test_what_cannot_be_told_is_refused_with_the_line(function):
     with pytest.raises(ConversionError, match=r"test_optional_values.py:\d+|Keeps.last"):
         paddle.jit.to_static(function, full_graph=True)(paddle.to_tensor(UP))

@@ -32,6 +32,7 @@ from .merging import (
 )
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import Number
+from .optionals import Optional, content_of, present_of
 from .statements import Site
 from .unset import unset
 
@@ -61,6 +62,8 @@ class Carried:
     is_needed: bool = True
     #: Makes the list that a variable is set to, of its content.
     maker: OpenList | None = None
+    #: It is None or a value: ``start`` is whether there is one, and the value.
+    is_optional: bool = False
 
     @staticmethod
     def of(label: str, start: Any, is_needed: bool = True) -> Carried:
@@ -78,6 +81,27 @@ class Carried:
         self.maker = container if isinstance(container, OpenList) else None
         self.start = self.start.content
         self.kinds = _kinds(self.start)
+
+    def become_optional(self, end: Any) -> bool:
+        """Whether it is carried as None or a value from now on, since it is None before a round or after it, and not at the other place."""
+        if self.is_optional or not any(v is None or isinstance(v, Optional) for v in (self.start, end)) or self.start is end:
+            return False
+        like = content_of(end, None) if self.start is None else content_of(self.start, None)
+        if isinstance(like, (list, dict)):
+            return False
+        empty = nest.map_structure(lambda v: v if kind_of(v) is None else NOTHING, like)
+        self.start, self.is_optional = (present_of(self.start), content_of(self.start, empty)), True
+        self.kinds = [None if v is NOTHING else k for v, k in zip(nest.flatten(self.start), _kinds(self.start), strict=True)]
+        for k, leaf in enumerate(nest.flatten(like), 1):
+            if self.kinds[k] is None:
+                self.kinds[k] = kind_of(leaf)
+        return True
+
+    def leaves_of(self, end: Any) -> Any:
+        """What stands for the value that it has after a round, in the form of ``start``."""
+        if self.is_optional:
+            return present_of(end), content_of(end, nest.map_structure(lambda v: NOTHING, self.start[1]))
+        return _content(end)
 
     def grow(self, end: Any) -> bool:
         """Whether the list that begins as ``start`` and is ``end`` after a round is carried as one of unknown length from now on; raises Differs."""
@@ -325,7 +349,9 @@ class Recording:
             carried.open()
             self._widened(carried, end)
             return True
-        end = _content(end)
+        if carried.become_optional(end):
+            return True
+        end = carried.leaves_of(end)
         if form_of(end) != form_of(carried.start):
             try:
                 if carried.grow(end):
@@ -377,6 +403,8 @@ def _never_read(carried: Carried) -> Any:
     """The value of a variable that nothing reads any more."""
     if isinstance(carried.start, Held):
         return carried.start.container
+    if carried.is_optional:
+        return None
     if not isinstance(carried.start, (list, tuple, dict)):
         return carried.start if carried.kinds[0] is None else NOTHING
     leaves = zip(nest.flatten(carried.start), carried.kinds, strict=True)
@@ -390,7 +418,7 @@ def _words(tree: Any) -> str:
 def _leaves(carried: Carried, end: Any) -> list[tuple[Any, Kind]]:
     if isinstance(carried.start, Held):
         return []
-    return [(v, k) for v, k in zip(nest.flatten(_content(end)), carried.kinds, strict=True) if k is not None]
+    return [(v, k) for v, k in zip(nest.flatten(carried.leaves_of(end)), carried.kinds, strict=True) if k is not None]
 
 
 def _filled(carried: Carried, values: Any) -> Any:
@@ -400,6 +428,8 @@ def _filled(carried: Carried, values: Any) -> Any:
     leaves = [
         received(next(values), k) if k is not None else v for v, k in zip(nest.flatten(carried.start), carried.kinds, strict=True)
     ]
+    if carried.is_optional:
+        return Optional(*nest.pack_like(carried.start, leaves))
     made = nest.pack_like(carried.start, leaves) if isinstance(carried.start, (list, tuple, dict)) else leaves[0]
     return made if carried.maker is None else carried.maker.another(made)
 
