@@ -150,6 +150,7 @@ def _extreme(name: str, input: Tensor, args: tuple[Any, ...], out: Any, keywords
     return _given(name, MinMaxRetType(values, places), out)
 
 
+@explained
 def min(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """``min(input)``: the smallest element. ``min(input, dim, keepdim=False)``: (values, indices) along one axis, where gradients go to the elements
     that the indices name. ``min(input, other)``: the smaller of each pair of elements.
@@ -162,6 +163,7 @@ def min(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     return _extreme("min", input, args, out, kwargs)
 
 
+@explained
 def max(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """``max(input)``: the largest element. ``max(input, dim, keepdim=False)``: (values, indices) along one axis, where gradients go to the elements
     that the indices name. ``max(input, other)``: the larger of each pair of elements.

@@ -9,6 +9,7 @@ from .. import tensor
 from ..base.errors import ArgumentError, ArgumentTypeError, ShapeError, message
 from ..tensor import Tensor
 from ..tensor.autograd import grad
+from ..tensor.explained import explained
 from ..tensor.variable import Variable
 
 
@@ -98,6 +99,7 @@ def _is_batched(name: str, batch_axis: int | None) -> bool:
     return batch_axis == 0
 
 
+@explained
 def jacobian(ys: Any, xs: Any, batch_axis: int | None = None) -> Any:
     """d(ys)/d(xs), lazily.
 
@@ -123,6 +125,7 @@ def jacobian(ys: Any, xs: Any, batch_axis: int | None = None) -> Any:
     return tuple(of(y) for y in ys) if isinstance(ys, (list, tuple)) else of(ys)
 
 
+@explained
 def hessian(ys: Tensor, xs: Any, batch_axis: int | None = None) -> Any:
     """The second derivatives of a one-element ys (of each batch entry, with a batch axis), lazily.
 
@@ -161,6 +164,7 @@ def _as_given(values: Sequence[Any], like: Any) -> Any:
     return tuple(values) if isinstance(like, (list, tuple)) else values[0]
 
 
+@explained
 def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     """(func(xs), v times its Jacobian). v: shaped like the outputs; ones by default."""
     inputs = _values(xs)
@@ -172,6 +176,7 @@ def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     return ys, _as_given(filled, xs)
 
 
+@explained
 def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     """(func(xs), its Jacobian times v), by differentiating the reverse product. v: shaped like xs; ones by default."""
     inputs = _values(xs)

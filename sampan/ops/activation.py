@@ -287,7 +287,13 @@ def maxout(x, groups: Count, axis=1):
     """The maximum over each of groups of ``groups`` channels. https://arxiv.org/abs/1302.4389"""
     ranked("maxout", "x", x, "channels", more=True)
     x = floating(x)
-    axis = normalized_axis("maxout", axis, x.ndim)
+    given, axis = axis, normalized_axis("maxout", axis, x.ndim)
+    if axis not in (1, x.ndim - 1):
+        raise ArgumentError(
+            message(
+                f"maxout(): axis is {given}, of x of shape {list(x.shape)}", "channels are its second axis, 1, or its last, -1"
+            )
+        )
     if x.shape[axis] % groups:
         raise ShapeError(f"maxout(): axis {axis} of {list(x.shape)} is no multiple of groups={groups}")
     split = p.reshape(x, (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :]))

@@ -180,6 +180,14 @@ def chunk(x, chunks, axis=0):
     """A list of at most ``chunks`` parts along ``axis``, of one size except for a shorter last one."""
     axis = _split_axis("chunk", x, axis)
     length = x.shape[axis]
+    if chunks > length > 0:
+        raise ArgumentError(
+            message(
+                f"chunk(): chunks is {chunks}",
+                f"axis {axis} of x of shape {list(x.shape)} has {length} elements only",
+                "tensor_split() gives empty parts",
+            )
+        )
     size = max(-(-length // chunks), 1)
     return cut(x, axis, [min(size, length - at) for at in range(0, length, size)] or [0])
 

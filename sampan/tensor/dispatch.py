@@ -150,7 +150,7 @@ class Dispatcher:
     def __init__(self, definition: OpDef, inplace_name: str = "") -> None:
         self.definition = definition
         self.is_inplace = bool(inplace_name)
-        self.op = make_op(definition, inplace_name or definition.name, self.miss, self.static)
+        self.op = make_op(definition, inplace_name, self.miss, self.static)
 
     def static(self, args: Sequence[Any]) -> Any:
         """The call on symbolic Values: appended to the Program being built."""
@@ -179,8 +179,7 @@ class Dispatcher:
     @property
     def _name(self) -> str:
         """What the operator is called in messages."""
-        public = [] if self.is_inplace else [path.rpartition(".")[2] for path in self.definition.api[:1]]
-        return self.definition.title or (public or [self.op.__name__])[0]
+        return self.definition.title or _public_name(self.definition, self.op.__name__ if self.is_inplace else "")
 
     def _add_received(self, error: SampanError, args: Sequence[Any]) -> None:
         """Append what was received to an error's text that names none of the tensors."""
@@ -340,7 +339,14 @@ def _program_op(program: Program) -> Any:
     return Dispatcher(OpDef(program.name, body, parameters, ())).op
 
 
-def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], static: Callable[[Sequence[Any]], Any]) -> Any:
+def _public_name(definition: OpDef, inplace_name: str) -> str:
+    """The name that users call it by; its own where it has none."""
+    return inplace_name or (definition.api[0].rpartition(".")[2] if definition.api else definition.name)
+
+
+def make_op(
+    definition: OpDef, inplace_name: str, miss: Callable[[Sequence[Any]], Any], static: Callable[[Sequence[Any]], Any]
+) -> Any:
     """The runtime's callable with the definition's parameters, documentation and signature."""
     parameters = [
         (
@@ -351,7 +357,9 @@ def make_op(definition: OpDef, name: str, miss: Callable[[Sequence[Any]], Any], 
         )
         for p in definition.parameters
     ]
-    op = _rt.Op(name, parameters, lambda op, args: miss(args), definition.aliases)
+    name = inplace_name or definition.name
+    op = _rt.Op(_public_name(definition, inplace_name), parameters, lambda op, args: miss(args), definition.aliases)
+    op.__name__ = op.__qualname__ = name
     op.static = lambda op, args: static(args)
     op.takes_positional_out = definition.takes_positional_out and name not in definition.inplace
     op.__doc__ = definition.body.__doc__

@@ -42,7 +42,7 @@ def explained(function: F) -> F:
             spelled = _spelled(function, args, kwargs)
             if spelled is not None:
                 return call(*args, **spelled)
-            if str(error).startswith(f"{function.__name__}("):
+            if isinstance(error, SampanError) and str(error).startswith(f"{function.__name__}("):
                 raise
             text = _misfit(function, args, kwargs)
             if text:

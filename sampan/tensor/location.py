@@ -134,7 +134,7 @@ def name_operator(error: Exception, name: str) -> None:
 
 #: How texts of operators begin: ``pool(): x is …``, ``exp() does not take …``, ``full(shape, fill_value): …``, ``reshape: …``, ``conv_forward: …``.
 _HEAD = re.compile(
-    r"(?:[a-z_]\w*\([^()]*\)|[a-z][a-z0-9]*_\w+|{})(?P<joint>: | does not take )".format("|".join(map(re.escape, PRIMITIVES)))
+    r"(?:[a-z_][\w.]*\([^()]*\)|[a-z][a-z0-9]*_\w+|{})(?P<joint>: | does not take )".format("|".join(map(re.escape, PRIMITIVES)))
 )
 
 

@@ -246,8 +246,14 @@ def _equal_pairs(left: Array, right: Array) -> tuple[Array, Array]:
 
 def mv(x: SparseTensor, vec: Tensor, name: str | None = None) -> Tensor:
     """A sparse matrix [M, N] times a dense vector [N]: [M]."""
-    if not isinstance(vec, Tensor) or len(vec.shape) != 1:
-        raise ShapeError(message(f"mv(): vec is {describe(vec)}", "it must be a dense vector"))
+    if not isinstance(vec, Tensor):
+        raise ArgumentTypeError(message(f"mv(): vec is {describe(vec)}", "it must be a dense vector"))
+    if require_sparse("mv", "x", x).ndim != 2 or list(vec.shape) != [x.shape[-1]]:
+        raise ShapeError(
+            message(
+                f"mv(): x is {list(x.shape)} and vec {list(vec.shape)}", "x must be a matrix [M, N], and vec [N] of its columns"
+            )
+        )
     return OPS["squeeze"](matmul(x, OPS["unsqueeze"](vec, -1)), -1)
 
 

@@ -1,5 +1,9 @@
 """What is refused is refused with the function's and the argument's names, what it was and what it must be."""
 
+import importlib
+import inspect
+import re
+
 import pytest
 
 import sampan as paddle
@@ -53,6 +57,17 @@ KINDS = {
     "a plain function: no number": (lambda: F.lp_pool2d(IMAGES, [0, 0], 2), TypeError, r"lp_pool2d\(\): norm_type is \[0, 0\]"),
     "a plain function: a tensor of several elements": (lambda: paddle.bernoulli(X, X), TypeError, r"bernoulli\(\): p is float32\[2, 4\]; it must be a number or None"),
     "a method": (lambda: X.resize_("a"), TypeError, r"resize_\(\): shape"),
+    "an operator by the name of the user's": (lambda: F.unfold("a", 2), TypeError, r"unfold\(x, kernel_sizes, .*x must be a Tensor"),
+    "more parts than elements": (lambda: paddle.chunk(X, 5, 1), ArgumentError, r"chunk\(\): chunks is 5; axis 1 of x of shape \[2, 4\] has 4 elements only"),
+    "an axis without channels": (lambda: F.maxout(IMAGES, 2, -2), ArgumentError, r"maxout\(\): axis is -2, of x of shape \[1, 4, 4, 4\]"),
+    "channels that do not divide": (lambda: F.maxout(IMAGES, 3), ShapeError, r"maxout\(\): axis 1 of \[1, 4, 4, 4\] is no multiple of groups=3"),
+    "no function to differentiate": (lambda: paddle.autograd.vjp(3, X), TypeError, r"vjp\(\): an argument has a type or value.*'int' object is not callable"),
+    "no tensor to differentiate at": (lambda: paddle.autograd.jvp(paddle.exp, 3), TypeError, r"jvp\(\): an argument has a type or value(.|\n)*xs = 3"),
+    "no tensor to differentiate": (lambda: paddle.autograd.hessian(3, X), TypeError, r"hessian\(\): ys is 3; it must be a Tensor"),
+    "no function to minimize": (lambda: paddle.incubate.optimizer.functional.minimize_bfgs(3, X), TypeError, r"minimize_bfgs\(\): an argument has a type or value"),
+    "the argument of an operator of the same name": (lambda: paddle.sparse.pow(X.to_sparse_coo(), "a"), TypeError, r"pow\(\): factor is 'a'; it must be a number"),
+    "a sparse matrix times what is no tensor": (lambda: paddle.sparse.mv(X.to_sparse_coo(), 3), TypeError, r"mv\(\): vec is 3; it must be a dense vector"),
+    "a sparse matrix times a vector of another length": (lambda: paddle.sparse.mv(X.to_sparse_coo(), paddle.ones([3])), ShapeError, r"mv\(\): x is \[2, 4\] and vec \[3\]"),
     "a function of the root": (lambda: paddle.get_device(1.5), TypeError, r"get_device\(\): input is 1.5; it must be a Tensor or None"),
 }  # fmt: skip
 
@@ -102,6 +117,36 @@ def test_a_failure_of_the_function_itself_is_left_alone():
         divide(1, "a")
     with pytest.raises(ArgumentTypeError, match="missing a required argument: 'y'"):
         divide(1)
+
+
+class Stranger:
+    """What no function takes."""
+
+
+@pytest.mark.parametrize(
+    "module",
+    "nn.functional sparse sparse.nn.functional linalg fft signal compat autograd vision.ops geometric metric incubate.autograd".split(),
+)
+def test_messages_about_a_first_argument_of_no_kind_begin_with_the_function_that_was_called(module):
+    public = importlib.import_module(f"sampan.{module}")
+    functions = {name: getattr(public, name) for name in public.__all__}
+    wrong = []
+    for name, function in functions.items():
+        if not callable(function) or inspect.isclass(function):
+            continue
+        needed = [
+            p
+            for p in inspect.signature(function).parameters.values()
+            if p.default is p.empty and p.kind == p.POSITIONAL_OR_KEYWORD
+        ]
+        if not needed:
+            continue
+        try:
+            function(Stranger(), *[X] * (len(needed) - 1))
+        except Exception as error:
+            if not re.match(rf"({name}|{function.__name__})\b", str(error)):  # of two names, either
+                wrong.append(f"{name}: {error!r}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_errors_that_name_the_argument_already_are_left_alone():

@@ -11,6 +11,7 @@ import numpy as np
 from ...base.errors import ArgumentError, message
 from ...optimizer.line_search import Point, Vector, strong_wolfe
 from ...tensor import Tensor, autograd, to_tensor
+from ...tensor.explained import explained
 
 __all__ = ["minimize_bfgs", "minimize_lbfgs"]
 
@@ -75,6 +76,7 @@ def _checked(name: str, line_search_fn: str, dtype: str) -> None:
         raise ArgumentError(message(f"{name}(): dtype={dtype!r}", "it must be 'float32' or 'float64'"))
 
 
+@explained
 def minimize_bfgs(
     objective_func: Callable[[Tensor], Tensor],
     initial_position: Tensor,
@@ -152,6 +154,7 @@ def _result(
     )
 
 
+@explained
 def minimize_lbfgs(
     objective_func: Callable[[Tensor], Tensor],
     initial_position: Tensor,

@@ -9,13 +9,18 @@ from ...base.errors import ArgumentError, ShapeError, message
 from ...tensor import OPS, Tensor
 
 
+def require_slopes(called: str, lower: float, upper: float) -> None:
+    """Refuse slopes of rrelu that are no interval within [0, 1]."""
+    if not 0 <= lower <= upper <= 1:
+        raise ArgumentError(message(f"{called}(): lower={lower}, upper={upper}", "they must satisfy 0 <= lower <= upper <= 1"))
+
+
 def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = True, name: str | None = None) -> Tensor:
     """x where x >= 0, else x times a slope: drawn from [lower, upper] for each element in training, their mean in evaluation.
 
     Source: B. Xu et al., https://arxiv.org/abs/1505.00853
     """
-    if not 0 <= lower <= upper <= 1:
-        raise ArgumentError(message(f"rrelu(): lower={lower}, upper={upper}", "they must satisfy 0 <= lower <= upper <= 1"))
+    require_slopes("rrelu", lower, upper)
     if not training:
         return OPS["leaky_relu"](x, (lower + upper) / 2)
     return OPS["rrelu_train"](x, float(lower), float(upper))

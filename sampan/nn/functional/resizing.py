@@ -45,6 +45,27 @@ def _target(x: Tensor, is_last: bool, size: Any, scale_factor: Any, recompute: b
     return sizes, [1.0 / f for f in factors]
 
 
+def require_resizing(called: str, mode: str, size: Any, scale_factor: Any, align_corners: bool, data_format: str | None) -> str:
+    """The mode in lower case, when it is one and goes with the other settings."""
+    known = str(mode).lower()
+    if known not in _MODES:
+        raise ArgumentError(message(f"{called}(): mode is {mode!r}", f"it must be one of {', '.join(_MODES)}"))
+    if (size is None) == (scale_factor is None):
+        raise ArgumentError(
+            message(f"{called}(): size={size!r}, scale_factor={scale_factor!r}", "exactly one of them must be given")
+        )
+    if align_corners and known in ("nearest", "area"):
+        raise ArgumentError(
+            message(f"{called}(): align_corners=True with mode={mode!r}", "it has a meaning for linear and cubic modes only")
+        )
+    formats = [name for rank in _MODES[known] for name in _FORMATS[rank]]
+    if data_format and data_format not in formats:
+        raise ArgumentError(
+            message(f"{called}(): data_format={data_format!r} with mode={mode!r}", f"it must be one of {', '.join(formats)}")
+        )
+    return known
+
+
 @takes_numbers("size", "scale_factor")
 def interpolate(
     x: Tensor,
@@ -83,23 +104,14 @@ def interpolate(
         >>> paddle.nn.functional.interpolate(x, scale_factor=2).shape
         paddle.Size([1, 1, 4, 4])
     """
-    mode, rank = mode.lower(), len(x.shape)
-    if mode not in _MODES or rank not in _MODES[mode]:
-        ranks = " or ".join(map(str, _MODES.get(mode, ()))) or "no"
+    mode, rank = require_resizing("interpolate", mode, size, scale_factor, align_corners, data_format), len(x.shape)
+    if rank not in _MODES[mode]:
         raise ArgumentError(
             message(
                 f"interpolate(): mode={mode!r} and x has shape {list(x.shape)}",
-                f"the mode takes {ranks} axes",
+                f"the mode takes {' or '.join(map(str, _MODES[mode]))} axes",
                 f"modes: {', '.join(_MODES)}",
             )
-        )
-    if (size is None) == (scale_factor is None):
-        raise ArgumentError(
-            message(f"interpolate(): size={size!r}, scale_factor={scale_factor!r}", "exactly one of them must be given")
-        )
-    if align_corners and mode in ("nearest", "area"):
-        raise ArgumentError(
-            message(f"interpolate(): align_corners=True with mode={mode!r}", "it has a meaning for linear and cubic modes only")
         )
     if align_mode not in (0, 1):
         raise ArgumentError(message(f"interpolate(): align_mode={align_mode!r}", "it must be 0 or 1"))

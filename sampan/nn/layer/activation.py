@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ...base.errors import ShapeError, message
 from ...base.kinds import AboveOne, Count, Format, NotNegative, NotZero, Probability
 from ...tensor import Tensor
 from .. import functional as F
+from ..functional.compositions import require_slopes
 from ..initializer import Constant
 from .configured import Configured, also
 from .layers import Layer
@@ -184,6 +185,7 @@ class RReLU(Configured):
     """x where x >= 0, else x times a slope drawn from [lower, upper] in training and their mean in evaluation. https://arxiv.org/abs/1505.00853"""
 
     def __init__(self, lower: Probability = 1.0 / 8, upper: Probability = 1.0 / 3, name: str | None = None) -> None:
+        require_slopes("RReLU", lower, upper)
         super().__init__(name, _lower=lower, _upper=upper)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -355,7 +357,7 @@ class Maxout(Configured):
 
     _shown = ("_groups", "_axis")
 
-    def __init__(self, groups: Count, axis: int = 1, name: str | None = None) -> None:
+    def __init__(self, groups: Count, axis: Literal[1, 3, -1] = 1, name: str | None = None) -> None:
         super().__init__(name, _groups=groups, _axis=axis)
 
     def forward(self, x: Tensor) -> Tensor:

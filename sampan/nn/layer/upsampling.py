@@ -7,6 +7,7 @@ from typing import Literal
 from ...base.kinds import Counts, Format2D, Scales
 from ...tensor import Tensor
 from .. import functional as F
+from ..functional.resizing import require_resizing
 from .configured import Configured
 
 
@@ -38,7 +39,7 @@ class Upsample(Configured):
             name,
             size=size,
             scale_factor=scale_factor,
-            mode=mode.lower(),
+            mode=require_resizing("Upsample", mode, size, scale_factor, align_corners, data_format),
             align_corners=align_corners,
             align_mode=align_mode,
             data_format=data_format,
@@ -74,6 +75,7 @@ class _Upsampling2D(Configured):
         data_format: Format2D = "NCHW",
         name: str | None = None,
     ) -> None:
+        require_resizing(type(self).__name__, self._mode, size, scale_factor, self._align_corners, data_format)
         super().__init__(name, size=size, scale_factor=scale_factor, data_format=data_format)
 
     def forward(self, x: Tensor) -> Tensor:

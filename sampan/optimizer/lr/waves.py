@@ -243,7 +243,7 @@ class LinearWarmup(LRScheduler):
 
     Args:
         learning_rate: the rate after the warm-up: a number, or a schedule, which this one steps from epoch 0 on.
-        warmup_steps: steps of the warm-up; at least 0.
+        warmup_steps: steps of the warm-up; at least 1.
         start_lr: the first rate.
         end_lr: the rate that the line leads to; greater than ``start_lr``.
         last_epoch: the epoch that was finished last; -1 for a fresh start.
@@ -279,7 +279,7 @@ class LinearWarmup(LRScheduler):
         self.learning_rate = (
             learning_rate if isinstance(learning_rate, LRScheduler) else real("LinearWarmup", "learning_rate", learning_rate)
         )
-        self.warmup_steps = whole("LinearWarmup", "warmup_steps", warmup_steps, least=0)
+        self.warmup_steps = whole("LinearWarmup", "warmup_steps", warmup_steps, least=1)
         self.start_lr = real("LinearWarmup", "start_lr", start_lr)
         self.end_lr = real("LinearWarmup", "end_lr", end_lr)
         if self.end_lr <= self.start_lr:
