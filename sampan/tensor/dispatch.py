@@ -155,8 +155,10 @@ class Dispatcher:
     def static(self, args: Sequence[Any]) -> Any:
         """The call on symbolic Values: appended to the Program being built."""
         builder = current_builder()
-        if isinstance(builder, (Expander, Recorder)):
+        if isinstance(builder, Expander):
             return builder.call(self.definition, args, self.is_inplace)
+        if isinstance(builder, Recorder):
+            return self._explained(lambda: builder.call(self.definition, args, self.is_inplace), args)
         if self.is_inplace:
             raise SampanError(
                 f"{self.op.__name__}() writes in place, which a Program being built cannot express here; use {self.definition.name}()"
@@ -224,8 +226,12 @@ class Dispatcher:
             )
 
     def _trace(self, args: Sequence[Any]) -> Traced:
+        return self._explained(lambda: trace(self.definition, args), args)  # type: ignore[no-any-return]
+
+    def _explained(self, call: Callable[[], Any], args: Sequence[Any]) -> Any:
+        """What the call gives; what the definition's mathematics raises for wrong arguments as an error about these."""
         try:
-            return trace(self.definition, args)
+            return call()
         except SampanError:
             raise
         except (AttributeError, TypeError, StopIteration, AssertionError) as error:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import _rt
-from ...base.errors import ShapeError, message
+from ...base.errors import ConversionError, ShapeError, message
 from ...ir.program import Value
 from ..autograd import PyLayer, PyLayerContext
 from ..build import OPS
@@ -22,14 +22,14 @@ from ..python_layers import record_python_layer
 from ..variable import Variable
 from . import journal, numbers
 from .blocks import around, current
-from .branches import choose, located
+from .branches import RAISED, choose, located
 from .functions import converted
 from .guards import note_layer
 from .iteration import Symbolic, convert_enumerate, convert_map, convert_range, convert_reversed, convert_zip, items, size_of
 from .lists import RecordedList, convert_add_n, convert_list, convert_sum, is_grown, joining
 from .merging import is_symbolic, is_tensor
 from .numbers import Number
-from .optionals import needed
+from .optionals import Optional, content_of, present_of
 from .texts import Format, marked
 
 
@@ -273,32 +273,56 @@ def _require_repeatable(function: Any) -> None:
 
 
 def call(function: Any) -> Any:
-    """What to call in the place of the function. What is None or a value goes into functions that are converted and into layers as it is; all others want a
-    value."""
+    """What to call in the place of the function. What is None or a value goes into functions and layers that are converted as it is."""
     found = _called(function)
     blocks = current()
     if blocks is None or not blocks.has_optionals or _takes_optionals(function, found):
         return found
-    return _NeedingValues(found)
+    return _WithOptionals(found)
 
 
 def _takes_optionals(function: Any, found: Any) -> bool:
     if isinstance(function, type):
         return function.__module__ != "builtins"
-    if hasattr(function, "forward"):
-        return True
+    forward = getattr(type(function), "forward", None)
+    if forward is not None:
+        return converted(forward) is not forward
     is_tensors = isinstance(getattr(function, "__self__", None), (_rt.Tensor, Value))
     return found is not function and isinstance(function, (FunctionType, MethodType)) and not is_tensors
 
 
-class _NeedingValues:
-    """A call of the function that takes no Optional; made where the call stands, for this one call."""
+class _WithOptionals:
+    """A call of a function that knows no Optional: what is None or a value is a branch with a call on either side. Where the function refuses None, the Program
+    raises its error when it comes there."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*map(needed, args), **{k: needed(v) for k, v in kwargs.items()})
+        found = next((v for v in (*args, *kwargs.values()) if isinstance(v, Optional)), None)
+        if found is None:
+            return self._function(*args, **kwargs)
+
+        def call_with(value: Any) -> Any:
+            return self(*[value if v is found else v for v in args], **{k: value if v is found else v for k, v in kwargs.items()})
+
+        return choose(
+            present_of(found),
+            lambda: call_with(content_of(found, None)),
+            lambda: _or_failing(call_with),
+            "a call with None or a value",
+        )
+
+
+def _or_failing(call_with: Callable[[Any], Any]) -> Any:
+    try:
+        return call_with(None)
+    except ConversionError:
+        raise
+    except Exception as error:
+        refusal = TypeError(str(error)) if isinstance(error, TypeError) else error
+        setattr(refusal, RAISED, True)
+        raise refusal from None
 
 
 def _called(function: Any) -> Any:

@@ -18,7 +18,7 @@ from .lists import collected, listed
 from .merging import is_symbolic
 from .names import BREAK, CONTINUE, RETURN
 from .numbers import NumberUseError
-from .optionals import different, identical, needed
+from .optionals import different, identical, matched
 from .statements import Site
 from .texts import CONVERSIONS, marked
 from .unset import unset
@@ -286,7 +286,7 @@ class Helpers:
         """``function(... for ... in ...)``: of a list where that means the same."""
         return call(function)(as_list() if function is sum or function is list else as_items())
 
-    identical, different, needed = staticmethod(identical), staticmethod(different), staticmethod(needed)
+    identical, different, matched = staticmethod(identical), staticmethod(different), staticmethod(matched)
 
     @staticmethod
     def negate(value: Any) -> Any:

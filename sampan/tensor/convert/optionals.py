@@ -129,6 +129,13 @@ def identical(a: Any, b: Any) -> Any:
     return not found if isinstance(found, bool) else numbers.of(OPS["logical_not"](found.strong))
 
 
+def matched(value: Any) -> Any:
+    """The subject of ``match``, which is decided while recording."""
+    if isinstance(value, Optional):
+        raise value._refused("the subject of `match`")
+    return value
+
+
 def needed(value: Any) -> Any:
     """The value for a use that None does not serve: where it is None, the Program raises TypeError here. Anything else is as it is."""
     if not isinstance(value, Optional):

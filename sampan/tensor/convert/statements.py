@@ -278,7 +278,7 @@ class FunctionRewriter:
                     item.context_expr = self._expressions.rewrite(item.context_expr)
                     item.optional_vars = self._expressions.rewrite(item.optional_vars)
             elif field == "subject":
-                setattr(node, field, at(helper("needed", self._expressions.rewrite(value)), value))
+                setattr(node, field, at(helper("matched", self._expressions.rewrite(value)), value))
         if isinstance(node, ast.Try) and node.handlers:
             node.body = [at(ast.Expr(helper("begin_try")), node), *node.body]
             node.finalbody = [at(ast.Expr(helper("end_try")), node), *node.finalbody]
