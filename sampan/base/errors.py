@@ -23,6 +23,10 @@ class ArgumentTypeError(SampanError, TypeError):
     """An argument has the wrong Python type."""
 
 
+class UnknownValueError(ArgumentTypeError):
+    """A Program that is being recorded was asked for what only a run knows."""
+
+
 class IndexRangeError(SampanError, IndexError):
     """An index lies outside its axis."""
 

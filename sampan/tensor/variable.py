@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.errors import ArgumentTypeError, message
+from ..base.errors import UnknownValueError, message
 from ..ir.program import Value
 from .location import user_location
 from .size import Size
@@ -114,7 +114,7 @@ class Variable(Value):
     def __bool__(self) -> bool:
         raise self.unknown("has no truth value", "use paddle.where(), or jit.to_static for `if` and `while`")
 
-    def unknown(self, what: str, hint: str) -> ArgumentTypeError:
+    def unknown(self, what: str, hint: str) -> UnknownValueError:
         """The error for asking a Variable for what only a run can know."""
         where = user_location()
         text = message(
@@ -122,7 +122,7 @@ class Variable(Value):
             "its elements are known when the Program runs",
             hint,
         )
-        return ArgumentTypeError(f"{text}\n  {where}" if where else text)
+        return UnknownValueError(f"{text}\n  {where}" if where else text)
 
     def __len__(self) -> int:
         if not self.ndim or self.shape[0] == UNKNOWN:

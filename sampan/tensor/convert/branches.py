@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
-from ...base.errors import ConversionError, SampanError, message
+from ...base.errors import ConversionError, SampanError, UnknownValueError, message
 from ..location import user_location
 from . import journal, numbers
 from .blocks import Branches, current
@@ -32,6 +33,13 @@ def begin_try() -> None:
 def end_try() -> None:
     """It ends."""
     _thread.tries -= 1
+
+
+def caught() -> None:
+    """A handler begins: what recording cannot do is none of the user's errors, for eager mode raises nothing there."""
+    error = sys.exc_info()[1]
+    if current() is not None and isinstance(error, (ConversionError, UnknownValueError)):
+        raise error
 
 
 def is_trying() -> bool:

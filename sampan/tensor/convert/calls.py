@@ -30,6 +30,7 @@ from .lists import RecordedList, convert_add_n, convert_list, convert_sum, is_gr
 from .merging import is_symbolic, is_tensor
 from .numbers import Number
 from .optionals import Optional, content_of, present_of
+from .outside import acts_outside
 from .texts import Format, marked
 
 
@@ -262,13 +263,19 @@ _READERS = frozenset({"numpy", "numpy_view", "__array__"})
 
 
 def _require_repeatable(function: Any) -> None:
-    """Refuse numbers that every run of the Program would share, where eager mode draws new ones."""
+    """Refuse what eager mode does anew in every call and a run of the Program does not repeat: random numbers, files, clocks, logs."""
     owner = getattr(function, "__self__", None)
     if isinstance(owner, journal.GENERATORS) and not journal.is_fresh(owner):
         raise located(
             f"{function.__name__}() of {type(owner).__module__.partition('.')[0]}'s random numbers inside a function that is being converted",
             "it is drawn once, while the Program is recorded, and every run would use the same number",
             "use paddle.rand() and the like, or draw before the call and pass the number on",
+        )
+    if acts_outside(function) and not journal.is_fresh(owner):
+        raise located(
+            f"{getattr(function, '__qualname__', function)}() inside a function that is being converted reaches past the program",
+            "it would happen once, while the Program is recorded, and not in every run",
+            "call it before or after the function, or leave this function eager with jit.not_to_static",
         )
 
 
@@ -334,6 +341,7 @@ def _called(function: Any) -> Any:
         owner = getattr(function, "__self__", None)
         if isinstance(owner, (_rt.Tensor, Value)) and current() is not None:
             return _tensor_method(function, owner)
+        _watch_change(function, owner)
         if isinstance(owner, type) and issubclass(owner, PyLayer) and function.__name__ == "apply" and current() is not None:
             return lambda *args, **kwargs: record_python_layer(owner, args, kwargs, call, journal.born(PyLayerContext()))
         return converted(function)
@@ -341,12 +349,9 @@ def _called(function: Any) -> Any:
         owner = function.__self__
         if isinstance(owner, _rt.Tensor) and current() is not None:
             return _tensor_method(function, owner)
-        kind: Any = type(owner)
         if isinstance(owner, str) and function.__name__ in ("format", "join") and current() is not None:
             return _text_method(owner, function.__name__)
-        changing = journal.CHANGING.get(kind)
-        if changing is not None and function.__name__ in changing:
-            journal.watch(owner, "")
+        if _watch_change(function, owner):
             return function
     try:
         replaced = _REPLACED.get(function)
@@ -359,6 +364,16 @@ def _called(function: Any) -> Any:
     if isinstance(function, type):
         return _maker(function) if journal.is_noting() else function
     return converted(function)
+
+
+def _watch_change(method: Any, owner: Any) -> bool:
+    """Whether the method changes a container, which is noted."""
+    kind: Any = type(owner)
+    changing = journal.CHANGING.get(kind)
+    if changing is None or method.__name__ not in changing:
+        return False
+    journal.watch(owner, "")
+    return True
 
 
 def _maker(kind: type) -> Any:

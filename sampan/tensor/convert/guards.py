@@ -9,7 +9,10 @@ from types import CellType, FunctionType
 from typing import Any
 
 from ... import _rt
+from ...base.errors import ConversionError, message
+from ..location import Location
 from .merging import same
+from .outside import outer_iterator
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _thread = threading.local()
@@ -47,10 +50,26 @@ class Uses:
 
 
 def note_function(function: FunctionType) -> None:
-    """A recording runs the function."""
+    """A recording runs the function.
+
+    Raises:
+        ConversionError: the function reads an iterator of outside, which a recorded Program could not move on.
+    """
     uses = getattr(_thread, "uses", None)
-    if uses is not None:
-        uses.functions[id(function)] = function
+    if uses is None or id(function) in uses.functions:
+        return
+    name = outer_iterator(function, has_closure=not uses.functions)  # an inner function's belong to the recorded one
+    uses.functions[id(function)] = function
+    if name:
+        code = function.__code__
+        raise ConversionError(
+            message(
+                f"{function.__qualname__}() reads the variable {name!r}, which holds an iterator",
+                "every call goes on with it, and all runs of a recorded Program would use the items of one call",
+                "take the items before the call and pass them on",
+            )
+            + f"\n  {Location.of(code.co_filename, code.co_firstlineno, code.co_name)}"
+        )
 
 
 def note_layer(layer: Any) -> None:

@@ -75,6 +75,7 @@ class Helpers:
     born = staticmethod(journal.born)
     begin_try = staticmethod(branches.begin_try)
     end_try = staticmethod(branches.end_try)
+    caught = staticmethod(branches.caught)
     watch = staticmethod(journal.watch)
     watch_cells = staticmethod(journal.watch_cells)
     watch_globals = staticmethod(journal.watch_globals)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import CellType
@@ -257,5 +257,5 @@ CHANGING = {
         deque: "append appendleft extend extendleft pop popleft clear insert remove reverse rotate __setitem__ __delitem__",
     }.items()
 }
-for _kind in (OrderedDict, defaultdict):
-    CHANGING[_kind] = CHANGING[dict] | {"move_to_end", "__missing__"}
+for _kind in (OrderedDict, defaultdict, Counter):
+    CHANGING[_kind] = CHANGING[dict] | {"move_to_end", "__missing__", "subtract"}

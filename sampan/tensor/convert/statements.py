@@ -282,6 +282,8 @@ class FunctionRewriter:
         if isinstance(node, ast.Try) and node.handlers:
             node.body = [at(ast.Expr(helper("begin_try")), node), *node.body]
             node.finalbody = [at(ast.Expr(helper("end_try")), node), *node.finalbody]
+            for handler in node.handlers:
+                handler.body = [at(ast.Expr(helper("caught")), handler), *handler.body]
         return node
 
     def _compound_with_exits(self, node: ast.stmt, rest: Sequence[ast.stmt], place: _Place) -> list[ast.stmt]:
