@@ -350,3 +350,21 @@ class TestFiles:
     def test_arguments_are_checked(self, arguments, error, text):
         with pytest.raises(error, match=text):
             profiler.draw(**{"thing": paddle.nn.ReLU(), "inputs": paddle.ones([2]), **arguments})
+
+
+def test_pictures_use_what_every_viewer_of_svg_knows():
+    """Colours as numbers, texts that the viewer centres, plates in the place of halos: CSS colours are black in some, and fonts differ."""
+    net = paddle.nn.Sequential(paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU()), paddle.nn.Linear(8, 2))
+    picture = paddle.profiler.draw(net, inputs=paddle.ones([2, 4]), profile=True)
+    colours = re.findall(r"(?:fill|stroke)='([^']*)'", picture)
+    assert colours
+    assert all(re.fullmatch(r"none|#[0-9a-f]{3}|#[0-9a-f]{6}", c) for c in colours)
+    assert "paint-order" not in picture
+    lines = re.findall(r"<g class='node'.*?</g>", picture)
+    assert lines
+    for line in lines:
+        left, width = map(float, re.search(r"<rect x='([\d.]+)' y='[\d.]+' width='([\d.]+)'", line).groups())
+        for x, anchor in re.findall(r"<text x='([\d.]+)' y='[\d.]+' (text-anchor='middle')", line):
+            assert anchor
+            assert abs(float(x) - left - width / 2) < 0.11
+        assert line.count("<text") == line.count("text-anchor='middle'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import itertools
 from collections.abc import Sequence
 from html import escape
@@ -54,7 +55,13 @@ def svg_of(graph: Graph) -> str:
 
 def kernel_colour(number: int) -> str:
     """A colour for the kernel; neighbours differ by the golden angle."""
-    return f"hsl({number * 137.508 % 360:.0f},65%,45%)"
+    return _colour(number * 137.508 % 360, 0.65, 0.45)
+
+
+def _colour(degrees: float, saturation: float, lightness: float) -> str:
+    """A colour as every viewer of SVG reads it; ``hsl()`` is CSS, and black in some."""
+    channels = colorsys.hls_to_rgb(degrees / 360, lightness, saturation)
+    return "#" + "".join(f"{round(255 * c):02x}" for c in channels)
 
 
 def _frame(box: Box, layout: Layout) -> str:
@@ -67,9 +74,14 @@ def _frame(box: Box, layout: Layout) -> str:
 
 
 def _frame_title(box: Box, layout: Layout) -> str:
-    p = layout.places[box]
-    halo = f"stroke='{_FRAMES[box.kind]}' stroke-width='3' paint-order='stroke'"
-    return f"<text x='{p.x + 8:.1f}' y='{p.y + 15:.1f}' fill='#556' {halo}>{escape(box_title(box))}</text>"
+    p, title = layout.places[box], box_title(box)
+    # edges pass behind it: a plate, for not every viewer strokes a text before it fills it
+    plate = (
+        f"<rect x='{p.x + 6:.1f}' y='{p.y + 4:.1f}' width='{len(title) * CHARACTER + 4:.1f}' height='{LINE}' fill='{_FRAMES[box.kind]}'/>"
+        if title
+        else ""
+    )
+    return f"{plate}<text x='{p.x + 8:.1f}' y='{p.y + 15:.1f}' fill='#556'>{escape(title)}</text>"
 
 
 def _arrow(points: Sequence[tuple[float, float]], label: str) -> str:
@@ -89,7 +101,7 @@ def _node(node: Node, layout: Layout, slowest: float, fused: set[int]) -> str:
     p = layout.places[node]
     fill = _FILLS.get(node.role, _FILLS["op"])
     if node.time_ns is not None and slowest:
-        fill = f"hsl(14,90%,{98 - 30 * node.time_ns / slowest:.0f}%)"
+        fill = _colour(14, 0.9, 0.98 - 0.3 * node.time_ns / slowest)
     marks = [k for k in node.kernels if k in fused]
     parts = [
         f"<g class='node' data-kernels='{' '.join(map(str, node.kernels))}'>",
@@ -103,8 +115,8 @@ def _node(node: Node, layout: Layout, slowest: float, fused: set[int]) -> str:
         )
     for k, line in enumerate(text_lines(node)):
         weight = " font-weight='bold'" if k == 0 else " fill='#556'"
-        x, y = p.x + (p.width - len(line) * CHARACTER) / 2 + 2, p.y + 14 + k * LINE
-        parts.append(f"<text x='{x:.1f}' y='{y:.1f}'{weight}>{escape(line)}</text>")
+        x, y = p.x + p.width / 2, p.y + 14 + k * LINE
+        parts.append(f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='middle'{weight}>{escape(line)}</text>")
     return "".join([*parts, "</g>"])
 
 
