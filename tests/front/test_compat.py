@@ -120,3 +120,115 @@ def test_seed_gives_the_number_that_repeats_the_draws():
 def test_wrong_arguments(call, told):
     with pytest.raises((TypeError, ValueError, IndexError), match=told):
         call()
+
+
+def softmaxed(scores):
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def attended(weights, query, key, value, hidden, heads):
+    """The result and the weights of each head of attention over [N, length, width], in NumPy; hidden: added to the scores."""
+
+    def split(x, name):
+        y = x @ weights[f"{name}_proj_weight"].T + weights[f"{name}_proj_bias"]
+        return y.reshape(*y.shape[:2], heads, -1).swapaxes(1, 2)
+
+    q, k, v = split(query, "q"), split(key, "k"), split(value, "v")
+    shares = softmaxed(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]) + hidden)
+    out = (shares @ v).swapaxes(1, 2)
+    return out.reshape(*out.shape[:2], -1) @ weights["out_proj.weight"].T + weights["out_proj.bias"], shares
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("kdim", [None, 6])
+def test_multihead_attention_is_attention_of_sequences_first(kdim, need_weights):
+    rng = np.random.default_rng(0)
+    layer = paddle.compat.nn.MultiheadAttention(8, 2, kdim=kdim)
+    layer.set_state_dict({k: paddle.to_tensor(rng.normal(size=v.shape).astype("float32")) for k, v in layer.state_dict().items()})
+    query, key, value = (rng.normal(size=(n, 3, w)).astype("float32") for n, w in ((4, 8), (5, kdim or 8), (5, 8)))
+    mask, padding = rng.random((4, 5)) > 0.6, rng.random((3, 5)) > 0.6
+    mask[:, 0], padding[:, 0] = False, False  # every query sees a key
+    out, weights = layer(
+        *map(paddle.to_tensor, (query, key, value)),
+        key_padding_mask=paddle.to_tensor(padding),
+        attn_mask=paddle.to_tensor(mask),
+        need_weights=need_weights,
+    )
+    named = {k: v.numpy() for k, v in layer.state_dict().items()}
+    if kdim is None:
+        for whole in ("in_proj_weight", "in_proj_bias"):
+            named |= {whole.replace("in", name): part for name, part in zip("qkv", np.split(named[whole], 3), strict=True)}
+    hidden = np.where(mask | padding[:, None, None], -np.inf, 0.0)
+    expected, shares = attended(named, *(x.swapaxes(0, 1) for x in (query, key, value)), hidden, 2)
+    np.testing.assert_allclose(out.numpy().swapaxes(0, 1), expected, rtol=1e-4, atol=1e-4)
+    assert (weights is None) == (not need_weights)
+    if need_weights:
+        np.testing.assert_allclose(weights.numpy(), shares.mean(1), rtol=1e-4, atol=1e-5)
+
+
+def test_multihead_attention_forms():
+    x = paddle.rand([3, 5, 8])
+    layer = paddle.compat.nn.MultiheadAttention(8, 2, bias=False, add_bias_kv=True, add_zero_attn=True, batch_first=True)
+    assert sorted(layer.state_dict()) == ["bias_k", "bias_v", "in_proj_weight", "out_proj.weight"]
+    out, weights = layer(x, x, x, average_attn_weights=False)
+    assert out.shape == [3, 5, 8]
+    assert weights.shape == [3, 2, 5, 7]
+    single, shares = layer(x[1], x[1], x[1])
+    np.testing.assert_allclose(single.numpy(), out[1].numpy(), atol=1e-5)
+    np.testing.assert_allclose(shares.numpy(), weights[1].mean(0).numpy(), atol=1e-5)
+    plain = paddle.compat.nn.MultiheadAttention(8, 2, batch_first=True)
+    causal = plain(x, x, x, is_causal=True)[1]
+    assert not np.triu(causal.numpy(), 1).any()
+    causal.sum().backward()
+    with pytest.raises(ValueError, match="embed_dim must be a multiple of num_heads"):
+        paddle.compat.nn.MultiheadAttention(8, 3)
+
+
+def test_linear_takes_its_weight_the_other_way_round():
+    layer = paddle.compat.nn.Linear(3, 5, dtype="float64")
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(layer(paddle.to_tensor(x)).numpy(), x @ layer.weight.numpy().T + layer.bias.numpy())
+    assert abs(layer.bias.numpy()).max() <= 1 / np.sqrt(3)
+    assert str(layer) == "Linear(in_features=3, out_features=5, bias=True)"
+    assert paddle.compat.nn.Linear(3, 5, bias=False, device="cpu").bias is None
+    with pytest.raises(paddle.base.errors.UnsupportedError, match="no gpu support"):
+        paddle.compat.nn.Linear(3, 5, device="gpu")
+    with pytest.raises(ValueError, match=r"linear\(\): input is \[2, 3\] and weight \[3, 5\]"):
+        paddle.compat.nn.functional.linear(paddle.ones([2, 3]), paddle.ones([3, 5]))
+
+
+def test_attention_of_heads_first_is_causal_from_the_first_key():
+    rng = np.random.default_rng(0)
+    q, k = rng.normal(size=(2, 4, 3, 5)), rng.normal(size=(2, 4, 6, 5))
+    attention = paddle.compat.nn.functional.scaled_dot_product_attention
+    found = attention(paddle.to_tensor(q), paddle.to_tensor(k), paddle.to_tensor(k), is_causal=True)
+    hidden = np.where(np.tri(3, 6, dtype=bool), 0.0, -np.inf)
+    np.testing.assert_allclose(found.numpy(), softmaxed(q @ k.swapaxes(-1, -2) / np.sqrt(5) + hidden) @ k, rtol=1e-6)
+    few = paddle.to_tensor(k[:, :2])
+    shared = attention(paddle.to_tensor(q), few, few, enable_gqa=True)
+    np.testing.assert_allclose(
+        shared.numpy(), attention(paddle.to_tensor(q), *[paddle.to_tensor(k[:, [0, 0, 1, 1]])] * 2).numpy()
+    )
+    with pytest.raises(ValueError, match="4 and 2 heads"):
+        attention(paddle.to_tensor(q), few, few)
+    with pytest.raises(ValueError, match=r"query has shape \[4, 3, 5\]"):
+        attention(paddle.to_tensor(q[0]), few, few)
+
+
+def test_windows_and_widths_in_the_other_order():
+    x = paddle.rand([2, 3, 6, 7])
+    nn, F = paddle.compat.nn, paddle.nn.functional
+    assert nn.AvgPool2d is nn.AvgPool2D
+    np.testing.assert_array_equal(nn.AvgPool2D(3, 2, 1)(x), F.avg_pool2d(x, 3, 2, 1, exclusive=False))
+    np.testing.assert_array_equal(nn.AvgPool2D(3, 2, 1, True, False)(x), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True))
+    np.testing.assert_array_equal(nn.AvgPool1D(3, 2, 1)(x[0]), F.avg_pool1d(x[0], 3, 2, 1, exclusive=False))
+    np.testing.assert_array_equal(
+        nn.AvgPool3D(2, 2, 1, divisor_override=3)(x[None]), F.avg_pool3d(x[None], 2, 2, 1, divisor_override=3)
+    )
+    np.testing.assert_array_equal(nn.Unfold([2, 3], 2, 1, 1)(x), F.unfold(x, [2, 3], 1, 1, 2))
+    np.testing.assert_array_equal(
+        nn.functional.pad(x, [1, 2, 0, 0, 0, 0, 3, 1]), np.pad(x.numpy(), [(3, 1), (0, 0), (0, 0), (1, 2)])
+    )
+    np.testing.assert_array_equal(nn.Softmax()(x), F.softmax(x, 1))
+    np.testing.assert_array_equal(nn.Softmax(dim=-1)(x), F.softmax(x))

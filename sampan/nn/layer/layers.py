@@ -208,10 +208,13 @@ class Layer(LayerState, DeviceMoves, Explained):
             dtype: by default the layer's.
             is_bias: a bias starts at zero, a weight by Xavier's uniform rule, unless an initializer is given.
             default_initializer: used when ``attr`` has none.
+            device: refused unless it is the CPU.
 
         Returns:
             The Parameter; None when ``attr`` is False.
         """
+        if device is not None:
+            parse_place("create_parameter", device)
         kind = "b" if is_bias else "w"
         number = self._parameter_counts.get(kind, 0)
         made = make_parameter(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .base.errors import ArgumentError, ArgumentTypeError, message
-from .tensor import OPS, Tensor
-from .tensor.composed import unique as _unique
-from .tensor.explained import explained
-from .tensor.random import seed as _seed
+from ..base.errors import ArgumentError, ArgumentTypeError, message
+from ..tensor import OPS, Tensor
+from ..tensor.composed import unique as _unique
+from ..tensor.explained import explained
+from ..tensor.random import seed as _seed
 
 
 class SortRetType(NamedTuple):
@@ -233,3 +234,9 @@ def seed() -> int:
 
 
 __all__ = ["equal", "max", "median", "min", "nanmedian", "seed", "slogdet", "sort", "split", "unique"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "nn":
+        return importlib.import_module(f"{__name__}.nn")
+    raise AttributeError(f"module 'sampan.compat' has no attribute {name!r}")
