@@ -123,7 +123,7 @@ Epilogue epilogue_of(const CallReader& call, const Conv& c) {
 enum class OwnForm { kNone, kWinograd, kProduct, kWeightsProduct, kDirect, kSpread, kDepthwise };
 
 OwnForm own_form(const Conv& c) {
-  if (suits_winograd(c.shape, *c.x, *c.out)) return OwnForm::kWinograd;
+  if (suits_winograd(c.shape, c.direction, *c.x, *c.out)) return OwnForm::kWinograd;
   if (!lies_channels_last(*c.x) || !lies_channels_last(*c.out)) return OwnForm::kNone;
   if (suits_product(c)) return OwnForm::kProduct;
   if (suits_weights_product(c.shape, c.direction)) return OwnForm::kWeightsProduct;

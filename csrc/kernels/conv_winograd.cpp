@@ -21,6 +21,29 @@ constexpr int64_t kLeastChannels = 32;
 constexpr double kMultiplicationNs = 0.03;
 constexpr int64_t kChunkBytes = 512 << 10, kWholeBytes = 4 << 20;  // transformed windows and results that are held at once: in L2, and in a shared cache
 
+SAMPAN_INLINE V load_floats(const float* p) { return load(p); }
+SAMPAN_INLINE V load_floats(const BFloat16* p) {
+  typedef uint16_t Short __attribute__((vector_size(16)));
+  Short bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return reinterpret_cast<V>(__builtin_convertvector(bits, Vec<uint32_t>) << 16);
+}
+
+// Four numbers of each half of v.
+SAMPAN_INLINE void store_pair(float* low, float* high, V v) {
+  std::memcpy(low, &v, 16);
+  std::memcpy(high, reinterpret_cast<const char*>(&v) + 16, 16);
+}
+SAMPAN_INLINE void store_pair(BFloat16* low, BFloat16* high, V v) {
+  typedef uint16_t Short __attribute__((vector_size(16)));
+  const Vec<uint32_t> b = reinterpret_cast<Vec<uint32_t>>(v), rounded = (b + 0x7fff + ((b >> 16) & 1)) >> 16;  // as to_bfloat16
+  const Short bits = __builtin_convertvector((b & 0x7fffffff) > 0x7f800000 ? (b >> 16) | 0x40 : rounded, Short);
+  std::memcpy(low, &bits, 8);
+  std::memcpy(high, reinterpret_cast<const char*>(&bits) + 8, 8);
+}
+SAMPAN_INLINE void store_one(float* to, float v) { *to = v; }
+SAMPAN_INLINE void store_one(BFloat16* to, float v) { *to = to_bfloat16(v); }
+
 // What is convolved with what: for the gradient to the data the roles of images and channels are swapped, and windows are turned round.
 struct Geometry {
   int64_t batch, height, width, channels;  // of the image that windows are taken from
@@ -70,10 +93,11 @@ SAMPAN_INLINE void transform_window(V (&d)[4][4]) {
 }
 
 // Windows of the tiles [begin, end): entry e of channel c of tile t at e * entry + (t - begin) * step + c / kLane * block + c % kLane.
-SAMPAN_CLONES void transform_images(const Geometry& g, const float* x, const float* zeros, int64_t begin, int64_t end, float* to, int64_t entry, int64_t step, int64_t block) {
+template <class T>
+SAMPAN_INLINE void transform_windows(const Geometry& g, const T* x, const T* zeros, int64_t begin, int64_t end, float* to, int64_t entry, int64_t step, int64_t block) {
   for (int64_t t = begin; t < end; ++t, to += step) {
     const Tile tile(g, t);
-    const float* pixels[kEntries];
+    const T* pixels[kEntries];
     int64_t moves[kEntries];
     for (int64_t i = 0; i < 4; ++i)
       for (int64_t j = 0; j < 4; ++j) {
@@ -85,13 +109,20 @@ SAMPAN_CLONES void transform_images(const Geometry& g, const float* x, const flo
     for (int64_t c = 0; c < g.channels; c += kLane) {
       V d[4][4];
 #pragma GCC unroll 16
-      for (int e = 0; e < kEntries; ++e) d[e / 4][e % 4] = load(pixels[e] + moves[e] * c);
+      for (int e = 0; e < kEntries; ++e) d[e / 4][e % 4] = load_floats(pixels[e] + moves[e] * c);
       transform_window(d);
       float* at = to + c / kLane * block;
 #pragma GCC unroll 16
       for (int e = 0; e < kEntries; ++e) store(at + e * entry, d[e / 4][e % 4]);
     }
   }
+}
+
+SAMPAN_CLONES void transform_images(const Geometry& g, const float* x, const float* zeros, int64_t begin, int64_t end, float* to, int64_t entry, int64_t step, int64_t block) {
+  transform_windows(g, x, zeros, begin, end, to, entry, step, block);
+}
+SAMPAN_CLONES void transform_images(const Geometry& g, const BFloat16* x, const BFloat16* zeros, int64_t begin, int64_t end, float* to, int64_t entry, int64_t step, int64_t block) {
+  transform_windows(g, x, zeros, begin, end, to, entry, step, block);
 }
 
 // A' m A: 2 x 2 results of the tiles [begin, end), from entries that lie [entry][tile][filter].
@@ -119,16 +150,17 @@ SAMPAN_CLONES void transform_results(const Geometry& g, const float* from, int64
 }
 
 // A dy A': the tiles [begin, end) of the result's gradient, as panels: [entry][panel][tile][kPanel], `all` tiles in one panel.
-SAMPAN_CLONES void transform_gradients(const Geometry& g, const float* grad, int64_t begin, int64_t end, int64_t first, int64_t all, float* to) {
+template <class T>
+SAMPAN_INLINE void gradient_panels(const Geometry& g, const T* grad, int64_t begin, int64_t end, int64_t first, int64_t all, float* to) {
   const int64_t entry = g.step(all, g.filters);
   for (int64_t t = begin; t < end; ++t) {
     const Tile tile(g, t);
     const bool has_row = tile.row + 1 < g.rows, has_column = tile.column + 1 < g.columns;
-    const float* from = grad + ((tile.image * g.rows + tile.row) * g.columns + tile.column) * g.filters;
+    const T* from = grad + ((tile.image * g.rows + tile.row) * g.columns + tile.column) * g.filters;
     for (int64_t f = 0; f < g.filters; f += kLane) {
-      const V zero{}, y00 = load(from + f), y01 = has_column ? load(from + g.filters + f) : zero;
-      const float* next = from + g.columns * g.filters + f;
-      const V y10 = has_row ? load(next) : zero, y11 = has_row && has_column ? load(next + g.filters) : zero;
+      const V zero{}, y00 = load_floats(from + f), y01 = has_column ? load_floats(from + g.filters + f) : zero;
+      const T* next = from + g.columns * g.filters + f;
+      const V y10 = has_row ? load_floats(next) : zero, y11 = has_row && has_column ? load_floats(next + g.filters) : zero;
       const V left[4] = {y00, y00 + y10, y00 - y10, -y10}, right[4] = {y01, y01 + y11, y01 - y11, -y11};
       float* at = to + (f / kPanel * all + t - first) * kPanel + f % kPanel;
 #pragma GCC unroll 4
@@ -140,6 +172,13 @@ SAMPAN_CLONES void transform_gradients(const Geometry& g, const float* grad, int
       }
     }
   }
+}
+
+SAMPAN_CLONES void transform_gradients(const Geometry& g, const float* grad, int64_t begin, int64_t end, int64_t first, int64_t all, float* to) {
+  gradient_panels(g, grad, begin, end, first, all, to);
+}
+SAMPAN_CLONES void transform_gradients(const Geometry& g, const BFloat16* grad, int64_t begin, int64_t end, int64_t first, int64_t all, float* to) {
+  gradient_panels(g, grad, begin, end, first, all, to);
 }
 
 // Where an entry of the weights lies: along the result's channels, the image's channels, and the window.
@@ -184,10 +223,11 @@ SAMPAN_INLINE void read_windows(const float* from, const WeightStrides& w, float
     }
 }
 
-SAMPAN_INLINE void write_windows(const float (&taps)[kTaps][kPanel], const WeightStrides& w, float* to) {
+template <class T>
+SAMPAN_INLINE void write_windows(const float (&taps)[kTaps][kPanel], const WeightStrides& w, T* to) {
   if (w.row != 3 || w.column != 1) {
     for (int64_t f = 0; f < kPanel; ++f)
-      for (int i = 0; i < kTaps; ++i) to[f * w.filter + i / 3 * w.row + i % 3 * w.column] = taps[i][f];
+      for (int i = 0; i < kTaps; ++i) store_one(to + f * w.filter + i / 3 * w.row + i % 3 * w.column, taps[i][f]);
     return;
   }
   for (int64_t f = 0; f < kPanel; f += kLane)
@@ -195,10 +235,7 @@ SAMPAN_INLINE void write_windows(const float (&taps)[kTaps][kPanel], const Weigh
       V v[4];
       for (int i = 0; i < 4; ++i) v[i] = load(taps[at + i] + f);
       transpose_quads(v);
-      for (int i = 0; i < 4; ++i) {
-        std::memcpy(to + (f + i) * w.filter + at, &v[i], 16);
-        std::memcpy(to + (f + 4 + i) * w.filter + at, reinterpret_cast<const char*>(&v[i]) + 16, 16);
-      }
+      for (int i = 0; i < 4; ++i) store_pair(to + (f + i) * w.filter + at, to + (f + 4 + i) * w.filter + at, v[i]);
     }
 }
 
@@ -229,7 +266,8 @@ SAMPAN_CLONES void transform_weights(const Geometry& g, const float* weights, co
 }
 
 // G' u G of the panels [begin, end) into the gradient of the weights.
-SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const WeightStrides& w, int64_t begin, int64_t end, float* weights) {
+template <class T>
+SAMPAN_INLINE void weights_of(const Geometry& g, const float* sums, const WeightStrides& w, int64_t begin, int64_t end, T* weights) {
   const int64_t entry = g.step(g.channels, g.filters);
   for (int64_t panel = begin; panel < end; ++panel)
     for (int64_t c = 0; c < g.channels; ++c) {
@@ -252,6 +290,9 @@ SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const We
       write_windows(taps, w, weights + panel * kPanel * w.filter + c * w.channel);
     }
 }
+
+SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const WeightStrides& w, int64_t begin, int64_t end, float* weights) { weights_of(g, sums, w, begin, end, weights); }
+SAMPAN_CLONES void finish_weights(const Geometry& g, const float* sums, const WeightStrides& w, int64_t begin, int64_t end, BFloat16* weights) { weights_of(g, sums, w, begin, end, weights); }
 
 // Panels [begin, end) of all entries, counted through: results [entry][tile][filter] of `count` tiles.
 void multiply(const Geometry& g, const float* windows, const float* weights, int64_t count, int64_t begin, int64_t end, float* results) {
@@ -362,6 +403,8 @@ class Winograd final : public NativeOp {
   int64_t chunk_;
 };
 
+// T: the images', and the weights'; sums are float32.
+template <class T>
 class WinogradGradient final : public NativeOp {
  public:
   WinogradGradient(const Geometry& g, const Layout& weight, const Layout* bias)
@@ -375,12 +418,12 @@ class WinogradGradient final : public NativeOp {
   }
 
   void run(char* const* buffers, char* scratch) const override {
-    const float *image = reinterpret_cast<const float*>(buffers[0]), *grad = reinterpret_cast<const float*>(buffers[1]);
+    const T *image = reinterpret_cast<const T*>(buffers[0]), *grad = reinterpret_cast<const T*>(buffers[1]);
     float* sums = reinterpret_cast<float*>(scratch);
     float* windows = sums + kEntries * g_.step(g_.channels, g_.filters);
     float* gradients = windows + kEntries * g_.step(chunk_, g_.channels);
-    float* zeros = gradients + kEntries * g_.step(chunk_, g_.filters);
-    std::fill_n(zeros, kLane, 0.f);
+    T* zeros = reinterpret_cast<T*>(gradients + kEntries * g_.step(chunk_, g_.filters));
+    std::fill_n(zeros, kLane, T{});
     const int64_t products = kEntries * g_.panels();
     for (int64_t first = 0; first < g_.tiles; first += chunk_) {
       const int64_t count = std::min(chunk_, g_.tiles - first);
@@ -392,18 +435,18 @@ class WinogradGradient final : public NativeOp {
                    [&](int64_t begin, int64_t end) { accumulate(g_, windows, gradients, count, first > 0, begin, end, sums); });
     }
     parallel_for(g_.panels(), static_cast<double>(g_.channels) * 100,
-                 [&](int64_t begin, int64_t end) { finish_weights(g_, sums, strides_, begin, end, reinterpret_cast<float*>(buffers[2])); });
-    if (has_bias_) bias_gradient(grad, reinterpret_cast<float*>(buffers[3]));
+                 [&](int64_t begin, int64_t end) { finish_weights(g_, sums, strides_, begin, end, reinterpret_cast<T*>(buffers[2])); });
+    if (has_bias_) bias_gradient(grad, reinterpret_cast<T*>(buffers[3]));
   }
 
  private:
-  void bias_gradient(const float* grad, float* to) const {
+  void bias_gradient(const T* grad, T* to) const {
     const int64_t points = g_.batch * g_.rows * g_.columns;
     parallel_for(g_.panels(), static_cast<double>(points) * 2, [&](int64_t begin, int64_t end) {
       for (int64_t f = begin * kPanel; f < end * kPanel; f += kLane) {
         V sum{};
-        for (int64_t p = 0; p < points; ++p) sum += load(grad + p * g_.filters + f);
-        for (int l = 0; l < kLane; ++l) to[(f + l) * bias_step_] = sum[l];
+        for (int64_t p = 0; p < points; ++p) sum += load_floats(grad + p * g_.filters + f);
+        for (int l = 0; l < kLane; ++l) store_one(to + (f + l) * bias_step_, sum[l]);
       }
     });
   }
@@ -416,8 +459,9 @@ class WinogradGradient final : public NativeOp {
 
 }  // namespace
 
-bool suits_winograd(const ConvShape& s, const Layout& x, const Layout& out) {
-  if (s.dtype != DType::k_float32 || s.spatial != 2 || s.groups != 1) return false;
+bool suits_winograd(const ConvShape& s, ConvDirection direction, const Layout& x, const Layout& out) {
+  const bool takes_dtype = s.dtype == DType::k_float32 || (s.dtype == DType::k_bfloat16 && direction == ConvDirection::kBackwardWeights);
+  if (!takes_dtype || s.spatial != 2 || s.groups != 1) return false;
   if (!is_channels_last(x) || !is_channels_last(out)) return false;
   for (size_t d = 0; d < 2; ++d)
     if (s.kernel[d] != 3 || s.strides[d] != 1 || s.dilations[d] != 1 || s.padding_low[d] > 2 || s.padding_high[d] > 2) return false;
@@ -429,8 +473,11 @@ size_t winograd_weight_bytes(const ConvShape& s) { return Geometry(s, ConvDirect
 
 std::unique_ptr<NativeOp> make_conv_winograd(const NativeCall& call, const ConvShape& shape, ConvDirection direction, bool packed, Epilogue epilogue) {
   const Geometry g(shape, direction);
-  if (direction == ConvDirection::kBackwardWeights)
-    return std::make_unique<WinogradGradient>(g, *call.outputs[0], call.outputs.size() > 1 ? call.outputs[1].get() : nullptr);
+  if (direction == ConvDirection::kBackwardWeights) {
+    const Layout *weight = call.outputs[0].get(), *bias = call.outputs.size() > 1 ? call.outputs[1].get() : nullptr;
+    if (shape.dtype == DType::k_bfloat16) return std::make_unique<WinogradGradient<BFloat16>>(g, *weight, bias);
+    return std::make_unique<WinogradGradient<float>>(g, *weight, bias);
+  }
   auto weights = packed ? nullptr : std::make_unique<WinogradWeights>(g, *call.inputs[1], direction);
   return std::make_unique<Winograd>(g, std::move(weights), call.inputs.size() + call.outputs.size(), std::move(epilogue));
 }

@@ -4,8 +4,8 @@
 
 namespace sampan::kernels {
 
-// Whether a convolution is computed so: float32 images that lie channels-last, windows of 3 x 3 that touch, and channels enough to pay for the transforms.
-bool suits_winograd(const ConvShape& shape, const Layout& x, const Layout& out);
+// Whether a convolution is computed so: float32 images (for the gradient to the weights bfloat16 too, whose numbers are widened on the way) that lie channels-last, windows of 3 x 3 that touch, and channels enough to pay for the transforms.
+bool suits_winograd(const ConvShape& shape, ConvDirection direction, const Layout& x, const Layout& out);
 // Bytes of the transformed weights of a direction that reads weights.
 size_t winograd_weight_bytes(const ConvShape& shape);
 // packed: the weight operand is the transformed one. Operands as the native's; the epilogue adds a bias too.

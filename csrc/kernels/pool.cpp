@@ -458,6 +458,40 @@ std::unique_ptr<NativeOp> make_uniform(const NativeFactory& factory, const Nativ
 
 bool is_16_bit(DType t) { return t == DType::k_float16 || t == DType::k_bfloat16; }
 
+// 16-bit images one by one: as float32 numbers they then stay in a cache.
+class WidenedImages final : public NativeOp {
+ public:
+  WidenedImages(const NativeFactory& factory, const NativeCall& c) : batch_(c.outputs[0]->shape[0]) {
+    NativeCall one = c;
+    for (std::vector<LayoutRef>* layouts : {&one.inputs, &one.outputs})
+      for (LayoutRef& l : *layouts) {
+        steps_.push_back(l->strides[0] * static_cast<int64_t>(dtype_size(l->dtype)));
+        cost_ns_ += static_cast<double>(l->numel) / static_cast<double>(batch_);
+        Dims shape = shape_of(*l);
+        shape[0] = 1;
+        l = intern_layout(l->dtype, shape, strides_of(*l));
+      }
+    image_ = make_widened(factory, one, false);
+  }
+
+  void run(char* const* buffers, char*) const override {
+    parallel_for(batch_, cost_ns_, [&](int64_t begin, int64_t end) {
+      const Block scratch(image_->scratch_bytes());
+      std::vector<char*> at(steps_.size());
+      for (int64_t n = begin; n < end; ++n) {
+        for (size_t i = 0; i < at.size(); ++i) at[i] = buffers[i] + n * steps_[i];
+        image_->run(at.data(), scratch.as<char>());
+      }
+    });
+  }
+
+ private:
+  int64_t batch_;
+  std::vector<int64_t> steps_;
+  double cost_ns_ = 0;
+  std::unique_ptr<NativeOp> image_;
+};
+
 template <bool is_adaptive>
 std::unique_ptr<NativeOp> make_forward(const NativeCall& c) {
   CallReader call(is_adaptive ? "adaptive_pool_forward" : "pool_forward", c);
@@ -472,7 +506,7 @@ std::unique_ptr<NativeOp> make_forward(const NativeCall& c) {
     call.index_dtype(call.output(1), "indices");
   }
   if (call.output(0).numel == 0) return make_nothing();
-  if (is_16_bit(p.dtype)) return make_widened(make_forward<is_adaptive>, c, false);
+  if (is_16_bit(p.dtype)) return std::make_unique<WidenedImages>(make_forward<is_adaptive>, c);
   if (auto op = make_uniform(make_forward<is_adaptive>, c)) return op;
   return std::make_unique<PoolForward>(p, c);
 }
@@ -494,7 +528,7 @@ std::unique_ptr<NativeOp> make_backward(const NativeCall& c) {
     call.same_dtype(call.input(1), out, "x and the gradients");
   }
   if (out.numel == 0) return make_nothing();
-  if (is_16_bit(p.dtype)) return make_widened(make_backward<is_adaptive>, c, false);
+  if (is_16_bit(p.dtype)) return std::make_unique<WidenedImages>(make_backward<is_adaptive>, c);
   if (auto op = make_uniform(make_backward<is_adaptive>, c)) return op;
   return std::make_unique<PoolBackward>(p, c);
 }

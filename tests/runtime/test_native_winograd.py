@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from runtime.native_call import channels_last, run_native, sample
@@ -70,6 +71,15 @@ class TestDirections:
         got, got_bias = run_native("conv_backward_weights", operands, outputs, has_bias=1, **r.attributes)
         check(got, r.backward_weights())
         check(got_bias, r.grad.sum(axis=(0, 2, 3)))
+
+    def test_backward_weights_of_bfloat16_round_once(self, case, weight):
+        r, dtype = Reference(case, dtype=ml_dtypes.bfloat16), ml_dtypes.bfloat16
+        operands = [channels_last(a.astype(dtype)) for a in (r.x, r.grad)]
+        outputs = [like(WEIGHTS[weight], r.w, dtype), np.empty(r.o, dtype)]
+        got, got_bias = run_native("conv_backward_weights", operands, outputs, has_bias=1, **r.attributes)
+        for found, expected in ((got, r.backward_weights()), (got_bias, r.grad.sum(axis=(0, 2, 3)))):
+            slack = 2.0**-8 * np.abs(expected) + 2e-6 * np.abs(expected).max()
+            assert (np.abs(found.astype(np.float64) - expected) <= slack).all()
 
     @pytest.mark.parametrize("direction", ["forward", "backward_data"])
     def test_packed_weights_give_the_same_bits(self, case, weight, direction):
