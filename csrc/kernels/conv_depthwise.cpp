@@ -131,15 +131,13 @@ SAMPAN_INLINE void row_of(const Geometry& g, const float* image, const float* we
 }
 
 constexpr int kTaps = 3;
-template <int kBytes>
-constexpr int kDownPixels = kBytes == kWideBytes ? kPixels : 4;
+constexpr int64_t kMostDown = 512;  // channels: with more, the lines of neighbouring pixels fall on the same few places of the first cache
 
-// Rows [begin, end) of kP results side by side, windows of 3 x 3 pixels, from top to bottom: a line of the image is read once, for the three lines of results
-// that it is part of.
-template <int kBytes>
+// Rows [begin, end) of kPixels results side by side, windows of 3 x 3 pixels, from top to bottom: a line of the image is read once, for the three lines of results
+// that it is part of. 32 registers of 512 bits hold the sums of these, and the weights.
 SAMPAN_INLINE void down(const Geometry& g, const Window& t, const float* image, const float* weights, const float* bias, int64_t begin, int64_t end, int64_t first, float* out) {
+  constexpr int kBytes = kWideBytes, kP = kPixels, kSpan = kP + kTaps - 1;
   using V = Vec<float, kBytes>;
-  constexpr int kP = kDownPixels<kBytes>, kSpan = kP + kTaps - 1;
   const int64_t at = first - g.left, low = -at, high = g.width - at;
   V w[kTaps][kTaps], sums[kTaps][kP];  // sums[i]: of the results whose window's row i is read now
   for (int i = 0; i < kTaps; ++i)
@@ -176,19 +174,22 @@ SAMPAN_INLINE void down(const Geometry& g, const Window& t, const float* image, 
 template <int kBytes>
 SAMPAN_INLINE void rows_of(const Geometry& g, const float* image, const float* weights, const float* bias, bool has_relu, int64_t begin, int64_t end, float* out) {
   const bool is_plain = g.column_dilation == 1 && std::max(g.left, g.right()) < g.kernel_columns;
-  const bool is_three = is_plain && g.kernel_columns == 3, goes_down = is_three && g.kernel_rows == 3 && g.row_dilation == 1 && g.stride_rows == 1 && g.stride_columns == 1;
-  if (goes_down && g.columns >= kDownPixels<kBytes>) {
-    const Window t{0, 0, 0, 0, 0, 0, has_relu};
-    for (int64_t w = 0; w < g.columns; w += kDownPixels<kBytes>) {
-      const int64_t first = std::min(w, g.columns - kDownPixels<kBytes>);  // the last block overlaps the one before
-      each_vector<kBytes>(g.channels, [&](int64_t c) SAMPAN_INLINED { down<kBytes>(g, t, image + c, weights + c, bias ? bias + c : nullptr, begin, end, first, out + c); });
+  const bool is_three = is_plain && g.kernel_columns == 3, is_wide = g.columns >= kPixels;
+  if constexpr (kBytes == kWideBytes) {
+    if (is_wide && is_three && g.kernel_rows == 3 && g.row_dilation == 1 && g.stride_rows == 1 && g.stride_columns == 1 && g.channels <= kMostDown) {
+      const Window t{0, 0, 0, 0, 0, 0, has_relu};
+      for (int64_t w = 0; w < g.columns; w += kPixels) {
+        const int64_t first = std::min(w, g.columns - kPixels);  // the last block overlaps the one before
+        each_vector<kBytes>(g.channels, [&](int64_t c) SAMPAN_INLINED { down(g, t, image + c, weights + c, bias ? bias + c : nullptr, begin, end, first, out + c); });
+      }
+      return;
     }
-    return;
   }
-  const bool is_wide = g.columns >= kPixels;
   for (int64_t h = begin; h < end; ++h) {
     float* to = out + h * g.columns * g.channels;
-    if (is_wide && is_three && g.stride_columns == 2)
+    if (is_wide && is_three && g.stride_columns == 1)
+      row_of<kBytes, 3, 1>(g, image, weights, bias, has_relu, h, to);
+    else if (is_wide && is_three && g.stride_columns == 2)
       row_of<kBytes, 3, 2>(g, image, weights, bias, has_relu, h, to);
     else if (is_wide && is_plain && g.kernel_columns == 5 && g.stride_columns == 1)
       row_of<kBytes, 5, 1>(g, image, weights, bias, has_relu, h, to);

@@ -21,6 +21,9 @@ SHAPES = [
     ((3, 2), 1, 9, 5, 1, 4, 4, 1),  # windows that reach beyond both sides
     ((5, 6), 3, 32, 1, 2, 0, 0, 1),
     ((4, 4), 1, 16, 3, 1, 3, 3, 1),  # windows that lie outside
+    ((9, 16), 1, 520, 3, 1, 1, 1, 1),  # many channels
+    ((31, 8), 1, 33, 3, 1, 2, 0, 1),  # two pieces of rows
+    ((10, 17), 1, 17, 5, 2, 2, 2, 1),
 ]
 CASES = [(sizes, n, c, c, c, *rest) for sizes, n, c, *rest in SHAPES]
 
