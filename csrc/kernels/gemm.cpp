@@ -21,7 +21,7 @@ struct Columns {
 
 // A strip of C, as wide as the block of B.
 template <class T, int kBytes, bool kAhead = false>
-SAMPAN_INLINE void strip(const Gemm<T>& g, const Columns<T>& b, int64_t rows, const T* a, int64_t a_row, int64_t a_column, T* c, bool accumulate) {
+SAMPAN_INLINE void strip(const Gemm<T>& g, const Columns<T>& b, int64_t rows, const T* a, int64_t a_row, int64_t a_column, T* c, bool accumulate, bool has_next) {
   constexpr int64_t kWidth = kTileColumns<T>, kRows = kMostTileRows<kBytes>;
   const int64_t panels = (b.count + kWidth - 1) / kWidth, straight = g.c_column == 1 ? b.count / kWidth : 0;
   for (int64_t p = 0, count; p < panels; p += count) {
@@ -32,7 +32,7 @@ SAMPAN_INLINE void strip(const Gemm<T>& g, const Columns<T>& b, int64_t rows, co
     T* to = c + n * g.c_column;
     if (p < straight) {
       count = std::min(kPanelsAtOnce<kBytes>, (direct ? b.whole / kWidth : straight) - p);
-      tile_rows<T, kBytes, kAhead>(rows, count, b.depth, a, a_row, a_column, panel, panel_row, next, to, g.c_row, kWidth, accumulate, g.subtract);
+      tile_rows<T, kBytes, kAhead>(rows, count, b.depth, a, a_row, a_column, panel, panel_row, next, to, g.c_row, kWidth, accumulate, g.subtract, has_next);
       continue;
     }
     count = 1;
@@ -78,7 +78,7 @@ SAMPAN_INLINE void block(const Gemm<T>& g, int64_t m0, int64_t m1, int64_t n0, i
         for (int64_t i = 0; i < groups.count; ++i) {
           const int64_t first = groups.begin[i], count = groups.begin[i + 1] - first;
           const T* a = pack_a ? packed_a + i * spaced(depth, kRows) : rows + first * g.a_row;
-          strip<T, kBytes>(g, b, count, a, pack_a ? 1 : g.a_row, pack_a ? kRows : g.a_column, g.c + (mb + first) * g.c_row + nb * g.c_column, g.accumulate || kb > 0);
+          strip<T, kBytes>(g, b, count, a, pack_a ? 1 : g.a_row, pack_a ? kRows : g.a_column, g.c + (mb + first) * g.c_row + nb * g.c_column, g.accumulate || kb > 0, i + 1 < groups.count);
           if (g.finish && kb + depth == g.k) finish_block<T, kBytes>(g.finish, g.c, g.c_row, mb + first, count, nb, columns);
         }
       }
@@ -235,10 +235,11 @@ SAMPAN_INLINE void packed_part(const Gemm<float>& g, int64_t m0, int64_t m1, int
           const int64_t m = mb + groups.begin[i];
           const int64_t rows = groups.begin[i + 1] - groups.begin[i];
           const float* a = g.a + m * g.a_row + kb * g.a_column;
-          if (kBytes == kWideBytes && i == 0)
-            strip<float, kBytes, true>(g, b, rows, a, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0);
+          const bool has_next = i + 1 < groups.count;
+          if (kBytes == kWideBytes && i == 0 && has_next)
+            strip<float, kBytes, true>(g, b, rows, a, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0, has_next);
           else
-            strip<float, kBytes>(g, b, rows, a, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0);
+            strip<float, kBytes>(g, b, rows, a, g.a_row, g.a_column, g.c + m * g.c_row + n, g.accumulate || kb > 0, has_next);
         }
         if (g.finish && kb + depth == g.k) finish_block<float, kBytes>(g.finish, g.c, g.c_row, mb, groups.begin[groups.count], n, columns);
       }

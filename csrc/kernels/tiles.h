@@ -63,19 +63,20 @@ SAMPAN_INLINE void ask_to_write(const T* base, int64_t items) {
 }
 
 // C tile [kR, kV vectors] = A [kR, depth] B [depth, kV vectors]; the second vector lies b_step and c_step behind the first. kAhead: the
-// panels behind these are asked for meanwhile. So are the rows of A and C below these, which come next: too many streams for the processor to see.
+// panels behind these are asked for meanwhile. So are the rows of A and C below these where a tile of
+// them is next: too many streams for the processor to see.
 template <class T, int kBytes, int kR, int kV, bool kAhead = false>
 SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_step, T* c, int64_t c_row, int64_t c_step,
-                        bool accumulate, bool subtract) {
+                        bool accumulate, bool subtract, bool has_next = true) {
   using V = Vec<T, kBytes>;
   V sums[kR][kV];
   for (int r = 0; r < kR; ++r)
     for (int v = 0; v < kV; ++v) sums[r][v] = V{};
-  for (int r = 0; r < kR; ++r)
+  for (int r = 0; r < kR && has_next; ++r)
     for (int v = 0; v < kV; ++v) ask_to_write(c, (kR + r) * c_row + v * c_step);
   constexpr int64_t kLine = 64 / sizeof(T);
   for (int64_t from = 0; from < depth; from += kLine) {
-    if (a_column == 1)
+    if (a_column == 1 && has_next)
       for (int r = 0; r < kR; ++r) ask_for(a, (kR + r) * a_row);
     for (int64_t k = from; k < std::min(depth, from + kLine); ++k) {
       V row[kV];
@@ -109,23 +110,23 @@ SAMPAN_INLINE void tile(int64_t depth, const T* a, int64_t a_row, int64_t a_colu
 // The same for a number of rows up to kR.
 template <class T, int kBytes, int kR, int kV, bool kAhead = false>
 SAMPAN_INLINE void tile_up_to(int64_t rows, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_step, T* c, int64_t c_row,
-                              int64_t c_step, bool accumulate, bool subtract) {
+                              int64_t c_step, bool accumulate, bool subtract, bool has_next = true) {
   if constexpr (kR > 1)
-    if (rows < kR) return tile_up_to<T, kBytes, kR - 1, kV, kAhead>(rows, depth, a, a_row, a_column, b, b_row, b_step, c, c_row, c_step, accumulate, subtract);
-  tile<T, kBytes, kR, kV, kAhead>(depth, a, a_row, a_column, b, b_row, b_step, c, c_row, c_step, accumulate, subtract);
+    if (rows < kR) return tile_up_to<T, kBytes, kR - 1, kV, kAhead>(rows, depth, a, a_row, a_column, b, b_row, b_step, c, c_row, c_step, accumulate, subtract, has_next);
+  tile<T, kBytes, kR, kV, kAhead>(depth, a, a_row, a_column, b, b_row, b_step, c, c_row, c_step, accumulate, subtract, has_next);
 }
 
 // Up to kMostTileRows rows by one panel of kTileColumns, or, with wide vectors, by two that lie b_panel and c_panel apart.
 template <class T, int kBytes, bool kAhead = false>
 SAMPAN_INLINE void tile_rows(int64_t rows, int64_t panels, int64_t depth, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, int64_t b_panel, T* c,
-                             int64_t c_row, int64_t c_panel, bool accumulate, bool subtract) {
+                             int64_t c_row, int64_t c_panel, bool accumulate, bool subtract, bool has_next = true) {
   constexpr int kR = kMostTileRows<kBytes>;
   if constexpr (kBytes == kVectorBytes) {
-    tile_up_to<T, kBytes, kR, 2, kAhead>(rows, depth, a, a_row, a_column, b, b_row, kLanes<T>, c, c_row, kLanes<T>, accumulate, subtract);
+    tile_up_to<T, kBytes, kR, 2, kAhead>(rows, depth, a, a_row, a_column, b, b_row, kLanes<T>, c, c_row, kLanes<T>, accumulate, subtract, has_next);
   } else if (panels == 2) {
-    tile_up_to<T, kBytes, kR, 2, kAhead>(rows, depth, a, a_row, a_column, b, b_row, b_panel, c, c_row, c_panel, accumulate, subtract);
+    tile_up_to<T, kBytes, kR, 2, kAhead>(rows, depth, a, a_row, a_column, b, b_row, b_panel, c, c_row, c_panel, accumulate, subtract, has_next);
   } else {
-    tile_up_to<T, kBytes, kR, 1, kAhead>(rows, depth, a, a_row, a_column, b, b_row, 0, c, c_row, 0, accumulate, subtract);
+    tile_up_to<T, kBytes, kR, 1, kAhead>(rows, depth, a, a_row, a_column, b, b_row, 0, c, c_row, 0, accumulate, subtract, has_next);
   }
 }
 template <int kBytes>
@@ -140,7 +141,7 @@ SAMPAN_INLINE void tile_panels(int64_t rows, int64_t panels, int64_t depth, cons
     const int64_t count = std::min(kPanelsAtOnce<kBytes>, panels - p);
     for (int64_t m = 0, left = (rows + kR - 1) / kR, height; m < rows; m += height, --left) {
       height = (rows - m + left - 1) / left;
-      tile_rows<T, kBytes>(height, count, depth, a + m * a_row, a_row, a_column, b + p * b_panel, b_row, b_panel, c + p * c_panel + m * c_row, c_row, c_panel, accumulate, subtract);
+      tile_rows<T, kBytes>(height, count, depth, a + m * a_row, a_row, a_column, b + p * b_panel, b_row, b_panel, c + p * c_panel + m * c_row, c_row, c_panel, accumulate, subtract, m + height < rows);
     }
   }
 }
