@@ -113,16 +113,13 @@ def _rows(net: Any, inputs: Any) -> list[dict[str, Any]]:
         name = f"{type(layer).__name__}-{int(number) + 1 if number.isdigit() else len(rows) + 1}"
         own = list(layer.parameters(include_sublayers=not layer._sub_layers or _is_closed(layer, rows)))
         kept = list(layer.buffers(include_sublayers=False))
-        rows.setdefault(
-            layer,
-            {
-                "name": name,
-                "input": shapes_of(given),
-                "output": shapes_of(result),
-                "params": sum(math.prod(p.shape) for p in [*own, *kept]),
-                "trainable": sum(math.prod(p.shape) for p in own if not p.stop_gradient),
-            },
-        )
+        rows[layer] = {  # a layer that is called again stays in its place, with the shapes of the last call
+            "name": name,
+            "input": shapes_of(given),
+            "output": shapes_of(result),
+            "params": sum(math.prod(p.shape) for p in [*own, *kept]),
+            "trainable": sum(math.prod(p.shape) for p in own if not p.stop_gradient),
+        }
 
     run_with_hooks(net, inputs, note, layers or [net])
     return list(rows.values())

@@ -100,3 +100,18 @@ def test_several_inputs(capsys):
     rows, _, result = table(capsys, Two, [(2, 3), (2, 5)])
     assert rows == ["Linear [[2, 3]] [2, 4] 16", "Linear [[2, 5]] [2, 4] 24"]
     assert result["total_params"] == 40
+
+
+class Reused(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.relu = nn.Linear(3, 4), nn.Linear(4, 5), nn.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.b(self.relu(self.a(x))))
+
+
+def test_a_layer_that_is_called_again_stays_in_its_place_with_the_shapes_of_the_last_call(capsys):
+    rows, _, result = table(capsys, Reused, (2, 3))
+    assert rows == ["Linear [[2, 3]] [2, 4] 16", "ReLU [[2, 5]] [2, 5] 0", "Linear [[2, 4]] [2, 5] 25"]
+    assert result == {"total_params": 41, "trainable_params": 41}
